@@ -1,0 +1,36 @@
+"""The paper's systems, one mechanism per file."""
+
+from fnode.errors import choose
+from fnode.systems._base import AbstractSystem, Protocol
+from fnode.systems.cart_pole import CartPole, ForcedCartPole
+from fnode.systems.double_pendulum import DoublePendulum
+from fnode.systems.mass_spring import MassSpring, MassSpringDamper
+from fnode.systems.triple_mass_spring_damper import TripleMassSpringDamper
+
+SYSTEMS: dict[str, type[AbstractSystem]] = {
+    "mass_spring": MassSpring,
+    "mass_spring_damper": MassSpringDamper,
+    "triple_mass_spring_damper": TripleMassSpringDamper,
+    "double_pendulum": DoublePendulum,
+    "cart_pole": CartPole,
+    "cart_pole_forced": ForcedCartPole,
+}
+
+
+def system_named(name: str) -> type[AbstractSystem]:
+    """The class of the system with this name, or an error that lists the names there are."""
+    return SYSTEMS[choose("system", name, SYSTEMS)]
+
+
+__all__ = [
+    "SYSTEMS",
+    "AbstractSystem",
+    "CartPole",
+    "DoublePendulum",
+    "ForcedCartPole",
+    "MassSpring",
+    "MassSpringDamper",
+    "Protocol",
+    "TripleMassSpringDamper",
+    "system_named",
+]

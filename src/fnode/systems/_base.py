@@ -1,0 +1,84 @@
+"""What every built-in system tells about itself."""
+
+import abc
+import dataclasses
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg
+from jaxtyping import Array, Float
+
+from fnode.field import AbstractAcceleration
+from fnode.trajectory import Columns, State
+
+
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+    """The paper's experiment on a system: where it starts, how it is sampled, what is for training."""
+
+    q: tuple[float, ...]
+    v: tuple[float, ...]
+    train: int
+    test: int
+    dt: float = 0.01
+    integrator: str = "rk4"
+
+    @property
+    def start(self) -> State:
+        return State(jnp.asarray(self.q, float), jnp.asarray(self.v, float))
+
+
+class AbstractSystem(AbstractAcceleration):
+    """A mechanism in minimal coordinates, with its energies and the paper's experiment.
+
+    Its parameters are the fields of the class.
+    """
+
+    columns: eqx.AbstractClassVar[Columns]
+    protocol: eqx.AbstractClassVar[Protocol]
+
+    @abc.abstractmethod
+    def kinetic(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
+        """Kinetic energy in joules."""
+
+    @abc.abstractmethod
+    def potential(self, q: Float[Array, " n"]) -> Float[Array, ""]:
+        """Potential energy in joules."""
+
+    @abc.abstractmethod
+    def force(self, q: Float[Array, " n"], v: Float[Array, " n"], u=None) -> Float[Array, " n"]:
+        """Generalised forces that no potential gives: damping, friction, inputs."""
+
+    @property
+    @abc.abstractmethod
+    def conservative(self) -> bool:
+        """Whether energy is constant along a motion without inputs."""
+
+    def lagrangian(self, q, v):
+        return self.kinetic(q, v) - self.potential(q)
+
+    def energy(self, x: State):
+        return self.kinetic(x.q, x.v) + self.potential(x.q)
+
+    def exact(self, x0: State, ts: Float[Array, " samples"]) -> State | None:
+        """The motion in closed form, where there is one."""
+        return None
+
+
+def linear_motion(field: AbstractAcceleration, x0: State, ts: Float[Array, " samples"]) -> State:
+    """The exact motion of a field that is linear in its state: the matrix exponential at each time."""
+    n = x0.q.shape[0]
+
+    def rate(z):
+        x = field(0.0, State(z[:n], z[n:]))
+        return jnp.concatenate([x.q, x.v])
+
+    matrix = jax.jacfwd(rate)(jnp.zeros(2 * n))
+    z0 = jnp.concatenate([x0.q, x0.v])
+    motion = jax.vmap(lambda t: jax.scipy.linalg.expm(matrix * t, max_squarings=32) @ z0)(ts - ts[0])
+    return State(motion[:, :n], motion[:, n:])
+
+
+__all__ = ["AbstractSystem", "ClassVar", "Protocol", "linear_motion"]
