@@ -1,6 +1,7 @@
 """A trajectory together with the part of it that training may see."""
 
 import dataclasses
+from collections.abc import Callable
 
 from fnode.trajectory import Trajectory
 
@@ -16,6 +17,7 @@ class Recording:
     name: str
     truth: Trajectory
     observed: Trajectory | None
+    control: Callable | None = None  # inputs and parameters as a function of time
 
     @property
     def training(self) -> int:

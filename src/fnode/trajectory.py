@@ -108,13 +108,13 @@ class Trajectory(eqx.Module):
             )
         arrays = [(self.states, self.columns.state), (self.u, self.columns.external)]
         for values, columns in arrays:
-            bad = np.argwhere(~np.isfinite(values)) if values is not None else np.empty((0, 2))
-            if len(bad):
-                row, column = bad[0]
-                raise InputError(
-                    f"{origin}: {values[row, column]} in column '{columns[column].name}' at sample {row} "
-                    f"(t = {self.ts[row]:g}); every value must be finite: remove or repair the row"
-                )
+            if values is None or np.all(np.isfinite(values)):
+                continue
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise InputError(
+                f"{origin}: {values[row, column]} in column '{columns[column].name}' at sample {row} "
+                f"(t = {self.ts[row]:g}); every value must be finite: remove or repair the row"
+            )
         return self
 
 

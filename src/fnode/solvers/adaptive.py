@@ -1,10 +1,13 @@
 """Step-size control, non-stiff and stiff, from diffrax."""
 
+from typing import cast
+
 import diffrax
 import equinox as eqx
 import jax
 
 from fnode.solvers._base import AbstractSolver
+from fnode.trajectory import State
 
 NON_STIFF = ("Bosh3", "Tsit5", "Dopri5", "Dopri8")
 STIFF = ("Kvaerno3", "Kvaerno4", "Kvaerno5")
@@ -21,7 +24,7 @@ class Adaptive(AbstractSolver):
     atol: float = eqx.field(static=True, default=1e-12)
     max_steps: int = eqx.field(static=True, default=1_000_000)
 
-    def solve(self, field, x0, ts, control):
+    def solve(self, field, x0, ts, control) -> State:
         if ts.shape[0] == 1:
             return jax.tree.map(lambda leaf: leaf[None], x0)
         solution = diffrax.diffeqsolve(
@@ -39,7 +42,7 @@ class Adaptive(AbstractSolver):
             throw=False,
         )
         # Under jit and vmap a solve that could not go on is not an exception: samples it did not reach are not finite.
-        return solution.ys
+        return cast(State, solution.ys)
 
 
 TIGHT = Adaptive("Dopri8", rtol=1e-13, atol=1e-13)

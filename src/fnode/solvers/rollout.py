@@ -1,5 +1,6 @@
 """The verb that integrates any field with any solver."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -9,6 +10,7 @@ from fnode.solvers.runge_kutta import RK4
 from fnode.trajectory import State
 
 
+@eqx.filter_jit
 def rollout(
     field: AbstractField, x0: State, ts: Float[Array, " samples"], *, control=None, solver: AbstractSolver = RK4
 ) -> State:

@@ -36,6 +36,4 @@ class KickDriftKick(AbstractFixedStep):
 
 CUBE_ROOT = 2 ** (1 / 3)
 STORMER_VERLET = KickDriftKick(weights=(1.0,), closings=1)
-YOSHIDA4 = KickDriftKick(
-    weights=(1 / (2 - CUBE_ROOT), -CUBE_ROOT / (2 - CUBE_ROOT), 1 / (2 - CUBE_ROOT)), closings=3
-)
+YOSHIDA4 = KickDriftKick(weights=(1 / (2 - CUBE_ROOT), -CUBE_ROOT / (2 - CUBE_ROOT), 1 / (2 - CUBE_ROOT)), closings=3)

@@ -1,10 +1,11 @@
 """The paper's systems, one mechanism per file."""
 
 from fnode.errors import choose
-from fnode.systems._base import AbstractSystem, Protocol
+from fnode.systems._base import AbstractSystem, Case, Protocol
 from fnode.systems.cart_pole import CartPole, ForcedCartPole
 from fnode.systems.double_pendulum import DoublePendulum
 from fnode.systems.mass_spring import MassSpring, MassSpringDamper
+from fnode.systems.simulate import configured, noisy, recordings, simulate, started
 from fnode.systems.triple_mass_spring_damper import TripleMassSpringDamper
 
 SYSTEMS: dict[str, type[AbstractSystem]] = {
@@ -26,11 +27,17 @@ __all__ = [
     "SYSTEMS",
     "AbstractSystem",
     "CartPole",
+    "Case",
     "DoublePendulum",
     "ForcedCartPole",
     "MassSpring",
     "MassSpringDamper",
     "Protocol",
     "TripleMassSpringDamper",
+    "configured",
+    "noisy",
+    "recordings",
+    "simulate",
+    "started",
     "system_named",
 ]

@@ -2,16 +2,21 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
 from jaxtyping import Array, Float
 
 from fnode.field import AbstractAcceleration
+from fnode.signals import Constant
 from fnode.trajectory import Columns, State
+
+
+Parameter = float | Float[Array, ""]
+"""A number that may be traced, so that motions can be differentiated by it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +35,24 @@ class Protocol:
         return State(jnp.asarray(self.q, float), jnp.asarray(self.v, float))
 
 
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One motion of an experiment: how many samples are for training and for testing, under which parameters."""
+
+    name: str
+    train: int
+    test: int
+    parameters: tuple[float, ...] = ()
+
+
 class AbstractSystem(AbstractAcceleration):
     """A mechanism in minimal coordinates, with its energies and the paper's experiment.
 
     Its parameters are the fields of the class.
     """
 
-    columns: eqx.AbstractClassVar[Columns]
-    protocol: eqx.AbstractClassVar[Protocol]
+    columns: ClassVar[Columns]
+    protocol: ClassVar[Protocol]
 
     @abc.abstractmethod
     def kinetic(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
@@ -62,6 +77,15 @@ class AbstractSystem(AbstractAcceleration):
     def energy(self, x: State):
         return self.kinetic(x.q, x.v) + self.potential(x.q)
 
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The motions of the experiment."""
+        return (Case("0", self.protocol.train, self.protocol.test),)
+
+    def control(self, parameters: tuple[float, ...]) -> Callable | None:
+        """Inputs and parameters as a function of time, for one case."""
+        return Constant(jnp.asarray(parameters)) if self.columns.external else None
+
     def exact(self, x0: State, ts: Float[Array, " samples"]) -> State | None:
         """The motion in closed form, where there is one."""
         return None
@@ -79,6 +103,3 @@ def linear_motion(field: AbstractAcceleration, x0: State, ts: Float[Array, " sam
     z0 = jnp.concatenate([x0.q, x0.v])
     motion = jax.vmap(lambda t: jax.scipy.linalg.expm(matrix * t, max_squarings=32) @ z0)(ts - ts[0])
     return State(motion[:, :n], motion[:, n:])
-
-
-__all__ = ["AbstractSystem", "ClassVar", "Protocol", "linear_motion"]

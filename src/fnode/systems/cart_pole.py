@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Protocol
+from fnode.systems._base import AbstractSystem, Parameter, Protocol
 from fnode.trajectory import Column, Columns
 
 COORDINATES = (Column("x", "m"), Column("theta", "rad", angle=True))
@@ -18,10 +18,10 @@ class AbstractCartPole(AbstractSystem):
     The motion from the paper's start swings all the way round, beyond the +-pi/2 its text speaks of.
     """
 
-    cart: float = 1.0
-    pole: float = 1.0
-    length: float = 0.5
-    gravity: float = 9.81
+    cart: Parameter = 1.0
+    pole: Parameter = 1.0
+    length: Parameter = 0.5
+    gravity: Parameter = 9.81
 
     def mass_matrix(self, q):
         coupling = self.pole * self.length * jnp.cos(q[1])
@@ -44,19 +44,39 @@ class CartPole(AbstractCartPole):
 
     columns: ClassVar[Columns] = Columns(COORDINATES)
     protocol: ClassVar[Protocol] = START
-    conservative: ClassVar[bool] = True
+
+    @property
+    def conservative(self):
+        return True
 
     def force(self, q, v, u=None):
         return jnp.zeros_like(v)
 
 
 class ForcedCartPole(AbstractCartPole):
-    """The cart-pole under a horizontal force `u` on the cart."""
+    """The cart-pole under a horizontal force `u` on the cart.
+
+    Unless another signal is given the force is a sum of three sines, 8 N at most, whose frequencies (0.3, 0.7 and
+    1.9 Hz) do not repeat within the experiment.
+    """
 
     columns: ClassVar[Columns] = Columns(COORDINATES, inputs=(Column("u", "N"),))
     protocol: ClassVar[Protocol] = START
-    conservative: ClassVar[bool] = False
+
+    @property
+    def conservative(self):
+        return False
 
     def force(self, q, v, u=None):
         push = 0.0 if u is None else u[0]
         return jnp.array([push, 0.0])
+
+    def control(self, parameters):
+        return excitation
+
+
+def excitation(t):
+    """The default force on the cart."""
+    return jnp.array(
+        [4 * jnp.sin(0.6 * jnp.pi * t) + 2.5 * jnp.sin(1.4 * jnp.pi * t) + 1.5 * jnp.sin(3.8 * jnp.pi * t)]
+    )

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Protocol
+from fnode.systems._base import AbstractSystem, Parameter, Protocol
 from fnode.trajectory import Column, Columns
 
 
@@ -16,17 +16,15 @@ class DoublePendulum(AbstractSystem):
     a force outside every library of closed forms.
     """
 
-    mass1: float = 1.0
-    mass2: float = 1.0
-    length1: float = 1.0
-    length2: float = 1.0
-    gravity: float = 9.81
-    joint_friction: float = 0.0
+    mass1: Parameter = 1.0
+    mass2: Parameter = 1.0
+    length1: Parameter = 1.0
+    length2: Parameter = 1.0
+    gravity: Parameter = 9.81
+    joint_friction: Parameter = 0.0
 
     columns: ClassVar[Columns] = Columns((Column("theta1", "rad", angle=True), Column("theta2", "rad", angle=True)))
-    protocol: ClassVar[Protocol] = Protocol(
-        q=(3 * math.pi / 7, 3 * math.pi / 4), v=(0.0, 0.0), train=300, test=100
-    )
+    protocol: ClassVar[Protocol] = Protocol(q=(3 * math.pi / 7, 3 * math.pi / 4), v=(0.0, 0.0), train=300, test=100)
 
     def mass_matrix(self, q):
         coupling = self.mass2 * self.length1 * self.length2 * jnp.cos(q[0] - q[1])

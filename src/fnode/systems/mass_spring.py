@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Protocol, linear_motion
+from fnode.systems._base import AbstractSystem, Parameter, Protocol, linear_motion
 from fnode.trajectory import Column, Columns
 
 DISPLACEMENT = Columns((Column("x", "m"),))
@@ -13,12 +13,15 @@ DISPLACEMENT = Columns((Column("x", "m"),))
 class MassSpring(AbstractSystem):
     """An undamped oscillator, `m x'' = -k x`: the paper's test of energy over a long time."""
 
-    mass: float = 10.0
-    stiffness: float = 50.0
+    mass: Parameter = 10.0
+    stiffness: Parameter = 50.0
 
     columns: ClassVar[Columns] = DISPLACEMENT
     protocol: ClassVar[Protocol] = Protocol(q=(1.0,), v=(0.0,), train=300, test=2700, integrator="exact")
-    conservative: ClassVar[bool] = True
+
+    @property
+    def conservative(self):
+        return True
 
     def acceleration(self, t, x, u=None):
         return -self.stiffness / self.mass * x.q
@@ -39,9 +42,9 @@ class MassSpring(AbstractSystem):
 class MassSpringDamper(AbstractSystem):
     """A damped oscillator, `m x'' = -k x - d x'`."""
 
-    mass: float = 10.0
-    stiffness: float = 50.0
-    damping: float = 2.0
+    mass: Parameter = 10.0
+    stiffness: Parameter = 50.0
+    damping: Parameter = 2.0
 
     columns: ClassVar[Columns] = DISPLACEMENT
     protocol: ClassVar[Protocol] = Protocol(q=(1.0,), v=(0.0,), train=300, test=100)

@@ -4,16 +4,16 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Protocol, linear_motion
+from fnode.systems._base import AbstractSystem, Parameter, Protocol, linear_motion
 from fnode.trajectory import Column, Columns
 
 
 class TripleMassSpringDamper(AbstractSystem):
     """A chain from the ground: spring and damper `i` join mass `i` to the one before it (the first to the ground)."""
 
-    masses: tuple[float, float, float] = (100.0, 10.0, 1.0)
-    stiffnesses: tuple[float, float, float] = (50.0, 50.0, 50.0)
-    dampings: tuple[float, float, float] = (2.0, 2.0, 2.0)
+    masses: tuple[Parameter, Parameter, Parameter] = (100.0, 10.0, 1.0)
+    stiffnesses: tuple[Parameter, Parameter, Parameter] = (50.0, 50.0, 50.0)
+    dampings: tuple[Parameter, Parameter, Parameter] = (2.0, 2.0, 2.0)
 
     columns: ClassVar[Columns] = Columns(tuple(Column(f"x{i}", "m") for i in (1, 2, 3)))
     protocol: ClassVar[Protocol] = Protocol(q=(1.0, 2.0, 3.0), v=(0.0, 0.0, 0.0), train=300, test=100)

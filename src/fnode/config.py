@@ -1,0 +1,158 @@
+"""Everything a run depends on, as one checked value that a TOML file can hold."""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+import tomli_w
+
+from fnode.errors import InputError
+
+
+class Section(pydantic.BaseModel):
+    """A table of the configuration; unknown names and wrong types are errors."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Data(Section):
+    """Where the trajectories come from; what is not given is the system's own."""
+
+    steps: pydantic.PositiveInt | None = None
+    train: pydantic.PositiveInt | None = None
+    dt: pydantic.PositiveFloat | None = None
+    data_solver: str | None = None
+    noise: pydantic.NonNegativeFloat = 0.0
+    split: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75  # training part of each trajectory of a file
+
+
+class Labels(Section):
+    """How accelerations are made from the training part."""
+
+    labels: str = "difference3"
+
+
+class Network(Section):
+    """The learned function."""
+
+    width: pydantic.PositiveInt = 256
+    depth: pydantic.PositiveInt = 2
+    inputs: Literal["state", "positions"] = "state"
+    scale: bool = False
+
+
+class Training(Section):
+    """How the learned function is fitted."""
+
+    optimiser: Literal["adam", "adamw"] = "adam"
+    epochs: pydantic.PositiveInt = 450
+    batch: pydantic.PositiveInt = 1
+    learning_rate: pydantic.PositiveFloat = 1e-3
+    decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.98
+    weight_decay: pydantic.NonNegativeFloat = 0.0
+    clip: pydantic.PositiveFloat | None = None
+    loss: Literal["mse", "huber"] = "mse"
+    huber_delta: pydantic.PositiveFloat = 1.0
+    precision: Literal["float32", "float64"] = "float32"
+
+
+class Rollout(Section):
+    """How the learned field is integrated."""
+
+    solver: str = "rk4"
+
+
+class Config(Section):
+    """One run: a system or files, a recipe resolved into its numbers, seeds and starts."""
+
+    system: str | None = None
+    files: tuple[str, ...] = ()
+    model: str = "fnode"
+    recipe: str = "paper"
+    seeds: pydantic.PositiveInt = 1
+    starts: pydantic.PositiveInt = 1
+    seed: pydantic.NonNegativeInt = 0
+    parameters: dict[str, float | tuple[float, ...]] = {}
+    start: dict[str, float] = {}
+    data: Data = Data()
+    labels: Labels = Labels()
+    network: Network = Network()
+    training: Training = Training()
+    rollout: Rollout = Rollout()
+
+    def to_toml(self) -> str:
+        return tomli_w.dumps(self.model_dump(exclude_none=True, mode="json"))
+
+
+TABLES = {
+    name: field.annotation
+    for name, field in Config.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+"""The tables of a configuration by name."""
+
+
+def validated(values: dict[str, Any], origin: str = "configuration") -> Config:
+    """The configuration these values make, or an error in one line."""
+    try:
+        return Config.model_validate(values)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{origin}: {place}: {first['msg']} (got {first['input']!r})") from None
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """The values of a TOML file, checked as a configuration."""
+    try:
+        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from None
+    validated(values, str(path))
+    return values
+
+
+def merged(*layers: dict[str, Any]) -> dict[str, Any]:
+    """Nested values, later layers over earlier ones."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            old = result.get(name)
+            result[name] = merged(old, value) if isinstance(value, dict) and isinstance(old, dict) else value
+    return result
+
+
+def settings(assignments: Sequence[str], parameters: Sequence[str] = (), states: Sequence[str] = ()) -> dict[str, Any]:
+    """The values that `--set name=value` options give, each in its table.
+
+    A name is a system's parameter, a state's column (its value at the start), or a setting of any table.
+    """
+    values: dict[str, Any] = {}
+    homes = {name: table for table, section in TABLES.items() for name in section.model_fields}
+    homes |= dict.fromkeys(states, "start") | dict.fromkeys(parameters, "parameters")
+    top = [name for name in ("seed", "seeds", "starts") if name not in homes]
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        name = name.strip()
+        if not equals or not (name in homes or name in top):
+            known = ", ".join(sorted([*homes, *top]))
+            raise InputError(f"--set {assignment}: need name=value, where name is one of {known}")
+        values = merged(values, {homes[name]: {name: _value(text)}} if name in homes else {name: _value(text)})
+    return values
+
+
+def _value(text: str) -> Any:
+    """A number, a list of numbers, true or false, or else the text itself."""
+    if "," in text:
+        return [_value(part) for part in text.split(",")]
+    text = text.strip()
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

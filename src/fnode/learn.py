@@ -1,0 +1,227 @@
+"""The whole way from trajectories to scored models."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fnode.config import Config, merged, validated
+from fnode.derivatives import derivative_named
+from fnode.errors import InputError, choose
+from fnode.model import Model, cast, sampled_control, untrained
+from fnode.models import MODELS
+from fnode.recipes import recipe_values
+from fnode.recording import Recording
+from fnode.solvers import solver_named
+from fnode.systems import AbstractSystem, configured, recordings, system_named
+from fnode.training import Adam, DerivativeLoss, Fit, Huber, Labelled, Progress, SquaredError, check_batch, fit
+from fnode.trajectory import State, Trajectory
+
+WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """All seeds learned from one start: the recordings, the fit, and every member's rollout of every recording."""
+
+    start: int
+    recordings: tuple[Recording, ...]
+    fit: Fit
+    predictions: tuple[State, ...]  # per recording; leading axis: seeds
+    seconds_total: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What `learn` found out."""
+
+    config: Config
+    system: AbstractSystem | None
+    model: Model
+    trained: tuple[Trained, ...]
+
+    @property
+    def chosen(self) -> tuple[Trained, int]:
+        """The start and the seed of the member that predictions use."""
+        start, seed = divmod(self.model.chosen, self.config.seeds)
+        return self.trained[start], seed
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """Who is told about progress, and where an interrupted fit is found again; both do nothing by default."""
+
+    report: Callable[[int, Progress], None] = lambda start, progress: None
+    resume_from: Callable[[int, Progress], Progress | None] = lambda start, fresh: None
+
+
+UNWATCHED = Watch()
+
+
+def resolved(config: dict, recipe: str, system: str | None) -> Config:
+    """The configuration after the recipe has filled in what was left open; every name in it is checked."""
+    complete = validated(merged(recipe_values(recipe, system), config, {"recipe": recipe}))
+    choose("model", complete.model, MODELS)
+    solver_named(complete.rollout.solver)
+    derivative_named(complete.labels.labels)
+    return complete
+
+
+def learn(
+    trajectories: Trajectory | Sequence[Trajectory], *, recipe: str = "paper", watch: Watch = UNWATCHED, **settings
+) -> Model:
+    """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
+
+    Further settings are those of the configuration's tables, such as `training={"epochs": 100}` or `seeds=3`.
+    """
+    config = resolved(settings, recipe, None)
+    given = [trajectories] if isinstance(trajectories, Trajectory) else list(trajectories)
+    with jax.enable_x64(True):
+        files = {str(number): trajectory.checked() for number, trajectory in enumerate(given)}
+        return run(config, prepare(config, files), watch).model
+
+
+def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[tuple[Recording, ...]]:
+    """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
+    if config.system:
+        system = configured(system_named(config.system), config.parameters)
+        prepared = [system_recordings(system, config, start) for start in range(config.starts)]
+    elif files and config.starts == 1:
+        prepared = [split(files, config.data.split)]
+    else:
+        raise InputError("starts can be moved only for a built-in system" if files else "got no trajectories")
+    for recorded in prepared:
+        check_batch(config.training.batch, labelled(recorded, config.labels.labels).t.shape[0])
+    return prepared
+
+
+def run(config: Config, prepared: Sequence[tuple[Recording, ...]], watch: Watch = UNWATCHED) -> Run:
+    """Learn from prepared recordings, one start after the other, all seeds of a start at once; needs 64-bit mode."""
+    columns = prepared[0][0].truth.columns
+    trained = []
+    for start, recorded in enumerate(prepared):
+        began = time.perf_counter()
+        fitted = train(config, recorded, start, watch)
+        model = Model(fitted.models, columns, config, _time_step(recorded))
+        predictions = tuple(predict_all(model, recording) for recording in recorded)
+        jax.block_until_ready(predictions)
+        trained.append(Trained(start, recorded, fitted, predictions, time.perf_counter() - began))
+    members = [part.fit.models for part in trained]
+    together = jax.tree.map(lambda *leaves: jnp.concatenate(leaves) if eqx.is_array(leaves[0]) else leaves[0], *members)
+    model = Model(together, columns, config, _time_step(prepared[0]))
+    system = configured(system_named(config.system), config.parameters) if config.system else None
+    return Run(config, system, dataclasses.replace(model, chosen=best_member(model, trained)), tuple(trained))
+
+
+def system_recordings(system: AbstractSystem, config: Config, start: int = 0) -> tuple[Recording, ...]:
+    """The recordings of a built-in system that a configuration describes."""
+    data = config.data
+    return recordings(
+        system,
+        start=config.start,
+        steps=data.steps,
+        train=data.train,
+        dt=data.dt,
+        data_solver=data.data_solver,
+        noise=data.noise,
+        key=jax.random.key(config.seed),
+        moved=start,
+    )
+
+
+def split(files: dict[str, Trajectory], fraction: float) -> tuple[Recording, ...]:
+    """Measured trajectories as recordings: the first part of each is for training."""
+    made = []
+    for name, trajectory in files.items():
+        training = max(1, round(fraction * len(trajectory)))
+        made.append(Recording(name, trajectory, trajectory[:training], sampled_control(trajectory)))
+    return tuple(made)
+
+
+def label(observed: Trajectory, method: str) -> Labelled:
+    """The training part of one trajectory with the rates that differentiation gives it: nothing beyond it is seen."""
+    measured = observed.x.q if observed.columns.first_order else observed.x.v
+    derivative = derivative_named(method)(np.asarray(observed.ts), np.asarray(measured))
+    return Labelled(observed.ts, observed.x, observed.u, jnp.asarray(derivative.value))
+
+
+def labelled(recorded: Sequence[Recording], method: str) -> Labelled:
+    """The samples of all training parts, each labelled on its own."""
+    parts = [label(recording.observed, method) for recording in recorded if recording.observed is not None]
+    if not parts:
+        raise InputError("no recording has a training part: nothing to learn from")
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def train(config: Config, recorded: Sequence[Recording], start: int, watch: Watch) -> Fit:
+    """Label every training part, then fit all seeds at once."""
+    samples = labelled(recorded, config.labels.labels)
+    settings = config.training
+    numbers = jnp.arange(config.seeds) + config.seed
+    keys = jax.vmap(lambda number: jax.random.split(jax.random.key(number)))(numbers)
+    return fit(
+        untrained(config, recorded[0].truth.columns, keys[:, 0], samples),
+        DerivativeLoss(SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)),
+        cast(samples, settings.precision),
+        Adam(
+            learning_rate=settings.learning_rate,
+            decay=settings.decay,
+            weight_decay=settings.weight_decay,
+            decoupled=settings.optimiser == "adamw",
+            clip=settings.clip,
+        ),
+        epochs=settings.epochs,
+        batch=settings.batch,
+        keys=keys[:, 1],
+        report=lambda progress: watch.report(start, progress),
+        resume_from=lambda fresh: watch.resume_from(start, fresh),
+    )
+
+
+def predict_all(model: Model, recording: Recording) -> State:
+    """Every member's rollout over the whole recording, from its true first sample."""
+    return _predict(model.forecasters, recording.truth[:1], recording.truth.ts, recording.control)
+
+
+@eqx.filter_jit
+def _predict(forecasters, past, ts, control):
+    return eqx.filter_vmap(lambda forecaster: forecaster.predict(past, ts, control))(forecasters)
+
+
+def best_member(model: Model, trained: Sequence[Trained]) -> int:
+    """The member with the smallest rollout error over windows of its own training part; the test part is not seen."""
+    if model.size == 1:
+        return 0
+    errors = []
+    for part in trained:
+        own = Model(part.fit.models, model.columns, model.config, model.dt)
+        stretches = [window for recording in part.recordings for window in _windows(recording)]
+        errors.append(sum(_window_error(own, window) for window in stretches) / len(stretches))
+    everyone = np.concatenate(errors)
+    return int(np.argmin(np.where(np.isfinite(everyone), everyone, np.inf)))
+
+
+def _windows(recording: Recording) -> list[Recording]:
+    """The training part cut into equal stretches, each to be predicted from its own first sample."""
+    if recording.observed is None:
+        return []
+    length = max(2, len(recording.observed) // WINDOWS)
+    starts = range(0, len(recording.observed) - length + 1, length)
+    return [dataclasses.replace(recording, truth=recording.observed[k : k + length]) for k in starts]
+
+
+def _window_error(model: Model, window: Recording) -> np.ndarray:
+    """Per member: squared error in units of each column's spread."""
+    predicted = predict_all(model, window)
+    true = window.truth.states
+    error = jnp.concatenate([predicted.q, predicted.v], axis=-1) - true
+    return np.asarray(jnp.mean(error**2 / jnp.maximum(jnp.var(true, axis=0), 1e-12), axis=(1, 2)))
+
+
+def _time_step(recorded: Sequence[Recording]) -> float:
+    ts = np.asarray(recorded[0].truth.ts)
+    return float((ts[-1] - ts[0]) / (len(ts) - 1)) if len(ts) > 1 else 1.0

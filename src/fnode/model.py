@@ -1,0 +1,172 @@
+"""A learned model as its user holds it: call it, simulate it, save it, load it."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from fnode import io
+from fnode.config import Config, validated
+from fnode.errors import InputError, choose
+from fnode.field import AbstractField
+from fnode.models import FNODE, MODELS, RolledOut, Scaler, observation
+from fnode.signals import LinearHold
+from fnode.solvers import solver_named
+from fnode.training import Labelled
+from fnode.trajectory import Column, Columns, State, Trajectory
+
+FORMAT = 1  # of model.json; raised when an older reader could misunderstand it
+DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A learned field, once per seed, and what is needed to use it.
+
+    `members` has the seeds along the leading axis of every array; `chosen` is the one that predictions use: the best
+    on windows of the training part.
+    """
+
+    members: AbstractField
+    columns: Columns
+    config: Config
+    dt: float
+    chosen: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return jax.tree.leaves(eqx.filter(self.members, eqx.is_array))[0].shape[0]
+
+    @property
+    def forecasters(self) -> RolledOut:
+        """All members with their solver; seeds along the leading axis."""
+        return RolledOut(self.members, solver_named(self.config.rollout.solver))
+
+    def member(self, number: int | None = None) -> AbstractField:
+        """One member's field: the chosen one unless another is asked for."""
+        number = self.chosen if number is None else number
+        return jax.tree.map(lambda leaf: leaf[number] if eqx.is_array(leaf) else leaf, self.members)
+
+    def __call__(self, t, x: State, u: Float[Array, " external"] | None = None) -> State:
+        """The rate of change of a state, by the chosen member."""
+        return self.member()(t, x, u)
+
+    def simulate(
+        self, start: Trajectory, *, until: float | None = None, dt: float | None = None, control: Callable | None = None
+    ) -> Trajectory:
+        """The motion from the first sample of `start`: at its own times, or every `dt` up to `until`.
+
+        Inputs come from `control`, a function of time, or else from the samples of `start`, joined by straight lines.
+        """
+        with jax.enable_x64(True):
+            start = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), start)
+            ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
+            if control is None:
+                control = sampled_control(start)
+            forecaster = RolledOut(self.member(), solver_named(self.config.rollout.solver))
+            x = eqx.filter_jit(forecaster.predict)(start, ts, control)
+            u = None if control is None else jax.vmap(control)(ts)
+            return Trajectory(ts, x, u, columns=self.columns)
+
+    def save(self, folder: str | Path) -> None:
+        """Write `model.safetensors` and `model.json` into a folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        io.write_arrays(folder / ARRAYS, self.members)
+        description = {
+            "format": FORMAT,
+            "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
+            "members": self.size,
+            "chosen": self.chosen,
+            "dt": self.dt,
+            "columns": dataclasses.asdict(self.columns),
+            "config": self.config.model_dump(exclude_none=True, mode="json"),
+        }
+        io.write_text(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Model":
+        """The model a folder holds, equal to the saved one bit for bit."""
+        folder = Path(folder)
+        for name in (DESCRIPTION, ARRAYS):
+            if not (folder / name).is_file():
+                raise InputError(f"{folder} is not a finished run: no {name} there; run `fnode learn ... -o {folder}`")
+        try:
+            description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+            version, digest = description["format"], description["arrays"]
+            if version != FORMAT:
+                raise InputError(
+                    f"{folder / DESCRIPTION} has format {version}, this fnode reads format {FORMAT}: "
+                    f"use the fnode that wrote it or train again"
+                )
+            columns = columns_from(description["columns"])
+            config = validated(description["config"], str(folder / DESCRIPTION))
+            members, chosen, dt = int(description["members"]), int(description["chosen"]), float(description["dt"])
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{folder / DESCRIPTION} is damaged ({error}): restore it or train again") from None
+        if hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest() != digest:
+            raise InputError(f"{folder / ARRAYS} is damaged or not the one {DESCRIPTION} describes: restore it")
+        with jax.enable_x64(True):
+            fresh = eqx.filter_eval_shape(
+                lambda: untrained(config, columns, jax.random.split(jax.random.key(0), members))
+            )
+            arrays, _ = io.read_arrays(folder / ARRAYS, fresh)
+        return cls(arrays, columns, config, dt, chosen)
+
+
+def untrained(config: Config, columns: Columns, keys: Key[Array, " seeds"], samples: Labelled | None = None) -> AbstractField:
+    """Models with fresh weights, one per key, in the precision of the recipe; `samples` set the scalers."""
+    choose("model", config.model, MODELS)
+    network = config.network
+    features = targets = None
+    if network.scale and samples is not None:
+        features = Scaler.of(jax.vmap(lambda s: observation(s.x, s.u, network.inputs))(samples))
+        targets = Scaler.of(samples.rate)
+
+    def one(key):
+        return FNODE.untrained(
+            columns,
+            width=network.width,
+            depth=network.depth,
+            sees=network.inputs,
+            features=features,
+            targets=targets,
+            key=key,
+        )
+
+    return cast(eqx.filter_jit(eqx.filter_vmap(one))(keys), config.training.precision)
+
+
+def cast(tree, precision: str):
+    """Every floating-point array of a tree in the given precision."""
+    return jax.tree.map(lambda leaf: leaf.astype(precision) if eqx.is_inexact_array(leaf) else leaf, tree)
+
+
+def sampled_control(trajectory: Trajectory) -> Callable | None:
+    """The inputs of a trajectory as a function of time: straight lines between its samples."""
+    return None if trajectory.u is None else LinearHold(trajectory.ts, trajectory.u)
+
+
+def columns_from(values: dict) -> Columns:
+    """Columns as `dataclasses.asdict` wrote them."""
+    parts = {
+        name: tuple(Column(**column) for column in values[name]) for name in ("coordinates", "inputs", "parameters")
+    }
+    return Columns(**parts, first_order=bool(values["first_order"]))
+
+
+def _times(start: Trajectory, until: float | None, dt: float):
+    first = float(start.ts[0])
+    last = float(start.ts[-1]) if until is None else until
+    if dt <= 0 or last < first:
+        raise InputError(f"got until={last:g} and dt={dt:g} from t={first:g}: need dt > 0 and an end after the start")
+    return first + dt * jnp.arange(round((last - first) / dt) + 1)

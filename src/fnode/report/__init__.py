@@ -1,0 +1,5 @@
+"""Reports to look at."""
+
+from fnode.report.page import page
+
+__all__ = ["page"]

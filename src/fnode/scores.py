@@ -1,0 +1,153 @@
+"""The figures of a run: the content of `scores.json`."""
+
+import importlib.metadata
+import math
+from collections.abc import Iterable
+
+import jax
+import numpy as np
+
+from fnode.learn import Run, Trained
+from fnode.metrics import energy_drift, mse, rmse
+from fnode.recording import Recording
+from fnode.trajectory import State
+
+PARTS = ("full", "train", "test")
+
+
+def scores(run: Run) -> dict:
+    """Every field of `scores.json`; what does not apply is `None`."""
+    entries = [_entry(run, part, seed) for part in run.trained for seed in range(run.config.seeds)]
+    chosen, seed = run.chosen
+    return {
+        "system": run.config.system or ", ".join(run.config.files),
+        "model": run.config.model,
+        "recipe": run.config.recipe,
+        "structure": "mlp",
+        "version": importlib.metadata.version("fnode"),
+        "deterministic": False,
+        "chosen": run.model.chosen,
+        "seeds": entries,
+        "median": {
+            "mse": {part: _median(entry["mse"][part] for entry in entries) for part in PARTS},
+            "rmse": {
+                part: {
+                    name: _median(entry["rmse"][part][name] for entry in entries) for name in entries[0]["rmse"][part]
+                }
+                for part in ("train", "test")
+                if entries[0]["rmse"][part] is not None
+            },
+            "seconds": {name: _median(entry["seconds"][name] for entry in entries) for name in entries[0]["seconds"]},
+        },
+        "spread": {"mse": {part: _spread(entry["mse"][part] for entry in entries) for part in PARTS}},
+        "trajectories": [_trajectory(run, chosen, seed, k) for k in range(len(chosen.recordings))],
+        "constraint": None,
+        "mse_all": None,
+        "energy_drift": _median(entry["energy_drift"] for entry in entries),
+        "labels": {
+            column.name: {
+                "method": run.config.labels.labels,
+                "noise": None,
+                "error": None,
+                "eta_prime": None,
+                "eta_z": None,
+            }
+            for column in run.model.columns.accelerations
+        },
+        "control": None,
+    }
+
+
+def one_member(predictions: State, seed: int) -> State:
+    """One seed's rollout out of all of them."""
+    return jax.tree.map(lambda leaf: leaf[seed], predictions)
+
+
+def score_parts(predicted: State, recording: Recording) -> dict[str, float | None]:
+    """Mean squared errors over the whole recording, its training part and the rest."""
+    k = recording.training
+    ranges = {"full": slice(None), "train": slice(k), "test": slice(k, None)}
+    values = {}
+    for part, samples in ranges.items():
+        there = jax.tree.map(lambda leaf, samples=samples: leaf[samples], (predicted, recording.truth.x))
+        values[part] = float(mse(*there)) if there[1].q.shape[0] else None
+    return values
+
+
+def _entry(run: Run, part: Trained, seed: int) -> dict:
+    """The figures of one member: medians over recordings where there are several."""
+    predictions = [one_member(predicted, seed) for predicted in part.predictions]
+    errors = [score_parts(x, recording) for x, recording in zip(predictions, part.recordings, strict=True)]
+    seeds = run.config.seeds
+    return {
+        "seed": run.config.seed + seed,
+        "start": part.start,
+        "mse": {name: _median(error[name] for error in errors) for name in PARTS},
+        "rmse": {name: _columns(run, part, predictions, name) for name in ("train", "test")},
+        "energy_drift": _drift(run, part, predictions),
+        # Seeds train together: each is charged its share of the training and all of the compilation.
+        "seconds": {
+            "compile": part.fit.seconds_compile,
+            "train": part.fit.seconds_train / seeds,
+            "total": part.seconds_total - part.fit.seconds_train * (1 - 1 / seeds),
+        },
+    }
+
+
+def _columns(run: Run, part: Trained, predictions: list[State], which: str) -> dict[str, float | None] | None:
+    """Root mean square error of each column over the training or the test part: medians over recordings."""
+    values = []
+    for predicted, recording in zip(predictions, part.recordings, strict=True):
+        k = recording.training
+        samples = slice(k) if which == "train" else slice(k, None)
+        there = jax.tree.map(lambda leaf, samples=samples: leaf[samples], (predicted, recording.truth.x))
+        if there[1].q.shape[0]:
+            values.append(np.asarray(rmse(*there)))
+    if not values:
+        return None
+    return {column.name: _median(v[i] for v in values) for i, column in enumerate(run.model.columns.state)}
+
+
+def _drift(run: Run, part: Trained, predictions: list[State]) -> float | None:
+    system = run.system
+    if system is None or not system.conservative:
+        return None
+    drifts = []
+    for predicted, recording in zip(predictions, part.recordings, strict=True):
+        truth = recording.truth.x
+        kinetic = jax.vmap(system.kinetic)(truth.q, truth.v)
+        drifts.append(float(energy_drift(jax.vmap(system.energy)(predicted), kinetic)))
+    return _median(drifts)
+
+
+def _trajectory(run: Run, part: Trained, seed: int, k: int) -> dict:
+    recording, predicted = part.recordings[k], one_member(part.predictions[k], seed)
+    truth = recording.truth
+    parameters = run.model.columns.parameters
+    first = len(run.model.columns.inputs)
+    error = np.concatenate([predicted.q[-1] - truth.x.q[-1], predicted.v[-1] - truth.x.v[-1]])
+    return {
+        "name": recording.name,
+        "split": recording.split,
+        "parameters": None
+        if truth.u is None or not parameters
+        else {column.name: float(truth.u[0, first + i]) for i, column in enumerate(parameters)},
+        "mse": {name: _finite(value) for name, value in score_parts(predicted, recording).items()},
+        "final_error": _finite(np.linalg.norm(error)),
+    }
+
+
+def _finite(value) -> float | None:
+    """JSON has no infinity: a rollout that left for good has no figure."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _median(values: Iterable) -> float | None:
+    """The median, where a rollout that left for good counts as infinitely bad."""
+    present = [math.inf if not math.isfinite(value) else float(value) for value in values if value is not None]
+    return _finite(np.median(present)) if present else None
+
+
+def _spread(values: Iterable) -> list[float | None] | None:
+    present = [math.inf if not math.isfinite(value) else float(value) for value in values if value is not None]
+    return [_finite(min(present)), _finite(max(present))] if present else None

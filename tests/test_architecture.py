@@ -1,0 +1,81 @@
+"""The layout is the architecture: imports point down only, and every side effect has one home."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import fnode
+
+ROOT = Path(fnode.__file__).parent
+LAYERS = [
+    {"errors"},
+    {"trajectory"},
+    {"recording", "field", "signals"},
+    {"derivatives", "solvers", "metrics", "io"},
+    {"constraints"},
+    {"mechanisms"},
+    {"systems"},
+    {"models"},
+    {"training"},
+    {"config", "recipes"},
+    {"model"},
+    {"learn"},
+    {"scores"},
+    {"run_folder", "report", "bench"},
+    {"cli"},
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+SIDE_EFFECTS = {
+    "print(": {"cli"},
+    "sys.exit": {"cli"},
+    "jax.config": {"cli"},
+    "plotly": {"report", "bench"},
+    "matplotlib": {"report", "bench"},
+    "write_text(": {"io", "run_folder", "model", "cli", "bench", "report"},
+    "pickle.": set(),
+    "eval(": set(),
+    "exec(": set(),
+}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(path: Path):
+    """The rooms of the package that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fnode":
+            parts = node.module.split(".")
+            yield from [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down_only(path):
+    here = room(path)
+    assert here in RANK, f"{here} has no layer"
+    for other in imported(path):
+        assert other == here or RANK[other] < RANK[here], f"{here} imports {other}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_side_effects_stay_in_their_rooms(path):
+    code = ast.unparse(ast.parse(path.read_text()))
+    for effect, homes in SIDE_EFFECTS.items():
+        used = [
+            line
+            for line in code.splitlines()
+            if effect in line and f"_{effect}" not in line and f".{effect}" not in line
+        ]
+        assert not used or room(path) in homes or effect == "write_text(", f"{effect} in {path.name}"
+
+
+def test_nothing_happens_on_import():
+    """Importing the library must not choose a precision for its user."""
+    import subprocess
+    import sys
+
+    check = "import jax, fnode; assert not jax.config.jax_enable_x64"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,0 +1,374 @@
+"""Laws of planar mechanisms: known motions, energy, two routes, published references, refusals."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fnode.errors import InputError
+from fnode.mechanisms import (
+    GROUND,
+    Body,
+    Distance,
+    Fixed,
+    Force,
+    Friction,
+    Mechanism,
+    PointOnLine,
+    Prismatic,
+    Projecting,
+    Revolute,
+    Spring,
+    Torque,
+    Torsion,
+    assemble,
+    mechanism_from,
+    read_mechanism,
+    simulate,
+)
+from fnode.solvers import Adaptive
+from fnode.systems.slider_crank import SliderCrank
+from fnode.trajectory import State
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT.parent / "shared" / "data" / "reference"
+FOUR_BAR = read_mechanism(ROOT / "examples" / "four_bar.toml")
+SLOPE = math.pi / 6
+DOWNHILL = (math.cos(SLOPE), -math.sin(SLOPE))
+
+
+def largest(values):
+    return float(jnp.max(jnp.abs(values)))
+
+
+def with_rate(mechanism, **rates):
+    """The mechanism whose bodies start with other rates."""
+    bodies = [dataclasses.replace(body, rate=rates.get(body.name, body.rate)) for body in mechanism.bodies]
+    return dataclasses.replace(mechanism, bodies=tuple(bodies))
+
+
+def block(*, forces=(), friction=(), gravity=9.81, rate=(0.0, 0.0, 0.0)):
+    """A block on a slope of 30 degrees."""
+    return Mechanism(
+        (Body("block", 2.0, 0.3, pose=(0.0, 0.0, -SLOPE), rate=rate),),
+        (Prismatic("slope", (GROUND, "block"), axis=DOWNHILL, angle=-SLOPE),),
+        forces,
+        friction,
+        gravity=gravity,
+    )
+
+
+def pendulum(joint, *, inertia=0.0):
+    """A bob on a joint 2 m away from it, at 1 rad from hanging down."""
+    return Mechanism((Body("bob", 3.0, inertia, pose=(2 * math.sin(1.0), -2 * math.cos(1.0), 1.0)),), (joint,))
+
+
+def acceleration(mechanism):
+    assembly = assemble(mechanism)
+    return eqx.filter_jit(lambda m, x: m.acceleration(0.0, x))(assembly.mechanism, assembly.start)
+
+
+def test_every_force_gives_its_textbook_acceleration():
+    along = jnp.array([*DOWNHILL, 0.0])
+    weight = 9.81 * math.sin(SLOPE)
+    assert largest(acceleration(block()) - weight * along) < 1e-13
+    moving = tuple(3.0 * part for part in (*DOWNHILL, 0.0))
+    forces = {
+        "spring": (Spring((GROUND, "block"), stiffness=5.0, rest=-0.7, axis=DOWNHILL), -5.0 * 0.7),
+        "spring between points": (
+            Spring((GROUND, "block"), ((-DOWNHILL[0], -DOWNHILL[1]), (0.0, 0.0)), 5.0, 0.4),
+            -3.0,
+        ),
+        "damper": (Spring((GROUND, "block"), damping=0.2, axis=DOWNHILL), -0.6),
+        "push": (Force((GROUND, "block"), axis=(1.0, 0.0), value=4.0), 4.0 * math.cos(SLOPE)),
+    }
+    for name, (force, expected) in forces.items():
+        found = acceleration(block(forces=(force,), gravity=0.0, rate=moving))
+        assert largest(found - expected / 2.0 * along) < 1e-13, name
+    wheel = Mechanism(
+        (Body("wheel", 1.0, 0.5, pose=(0.0, 0.0, 0.3), rate=(0.0, 0.0, 2.0)),),
+        (Revolute("axle", (GROUND, "wheel")),),
+        (Torsion((GROUND, "wheel"), stiffness=4.0, rest=0.1, damping=0.5), Torque((GROUND, "wheel"), value=3.0)),
+    )
+    assert abs(float(acceleration(wheel)[2]) - (3.0 - 4.0 * 0.2 - 0.5 * 2.0) / 0.5) < 1e-13
+
+
+PENDULA = {
+    "revolute": pendulum(Revolute("pin", (GROUND, "bob"), ((0.0, 0.0), (0.0, 2.0))), inertia=0.5),
+    "distance": pendulum(Distance("rod", (GROUND, "bob"), length=2.0), inertia=0.5),
+}
+
+
+@pytest.mark.parametrize("name", PENDULA)
+def test_pendula_swing_as_they_should(name):
+    inertia = 3.0 * 4.0 + (0.5 if name == "revolute" else 0.0)
+    angular = -3.0 * 9.81 * 2.0 * math.sin(1.0) / inertia
+    a = acceleration(PENDULA[name])
+    assert largest(a[:2] - 2.0 * angular * jnp.array([math.cos(1.0), math.sin(1.0)])) < 1e-12
+    assert abs(float(a[2]) - (angular if name == "revolute" else 0.0)) < 1e-12
+
+
+def test_a_weld_makes_two_bodies_one():
+    bob = pendulum(Revolute("pin", (GROUND, "bob"), ((0.0, 0.0), (0.0, 2.0))), inertia=0.5)
+    weld = Fixed("weld", ("bob", "patch"), ((0.5, 0.0), (0.0, 0.0)), angle=0.2)
+    patched = dataclasses.replace(
+        bob, bodies=(*bob.bodies, Body("patch", 1.0, 0.1, pose=(1.9, -0.6, 1.2))), joints=(*bob.joints, weld)
+    )
+    x, y = 2 * math.sin(1.0) + 0.5 * math.cos(1.0), -2 * math.cos(1.0) + 0.5 * math.sin(1.0)
+    moment = -9.81 * (3.0 * 2 * math.sin(1.0) + 1.0 * x)
+    inertia = 3.0 * 4.0 + 0.5 + 0.1 + x**2 + y**2
+    a = acceleration(patched)
+    assert largest(a[jnp.array([2, 5])] - moment / inertia) < 1e-12
+
+
+def test_a_bodiless_inertia_is_no_obstacle_where_the_joint_holds_it():
+    found = acceleration(pendulum(Revolute("pin", (GROUND, "bob"), ((0.0, 0.0), (0.0, 2.0)))))
+    assert abs(float(found[2]) + 9.81 / 2.0 * math.sin(1.0)) < 1e-12
+
+
+@pytest.mark.parametrize("speed", [3.0, -3.0])
+def test_friction_on_a_slope_is_coulombs(speed):
+    rubbing = block(friction=(Friction("slope", 0.3),), rate=(speed * DOWNHILL[0], speed * DOWNHILL[1], 0.0))
+    expected = 9.81 * (math.sin(SLOPE) - math.copysign(0.3, speed) * math.cos(SLOPE))
+    assert largest(acceleration(rubbing) - expected * jnp.array([*DOWNHILL, 0.0])) < 1e-12
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.1])
+def test_friction_and_multiplier_are_consistent(radius):
+    """A pin and a slide rub at once: each force is the coefficient times the multiplier that both forces cause."""
+    crank = dataclasses.replace(SliderCrank(mu=0.4).mechanism, independent=("theta_crank",))
+    both = dataclasses.replace(
+        with_rate(crank, crank=(0.0, 0.0, 2.0)),
+        friction=(Friction("guide", 0.4), Friction("crank pin", 0.2, radius=radius)),
+    )
+    assembly = assemble(dataclasses.replace(both, bodies=tuple(_turned(body) for body in both.bodies)))
+    x, mechanism = assembly.start, assembly.mechanism
+    a, multipliers, rubbing = eqx.filter_jit(lambda m, x: m.dynamics(0.0, x))(mechanism, x)
+    press = abs(float(multipliers[mechanism.rows("guide")][0]))
+    pin = float(jnp.linalg.norm(multipliers[mechanism.rows("crank pin")]))
+    assert abs(float(rubbing[6]) + 0.4 * press * math.tanh(float(x.v[6]) / 1e-3)) < 1e-9
+    slip = radius * float(x.v[5] - x.v[2])
+    assert abs(float(rubbing[5]) + radius * 0.2 * pin * math.tanh(slip / 1e-3)) < 1e-9
+    balance = mechanism.mass * a + mechanism.constraints.jacobian(x.q).T @ multipliers
+    assert largest(balance - mechanism.applied(0.0, x) - rubbing) < 1e-9
+
+
+def _turned(body):
+    """The slider-crank's bodies roughly where they are at a crank angle of 1 rad."""
+    poses = {"crank": (0.54, 0.84, 1.0), "rod": (2.9, 0.84, -0.43), "slider": (4.7, 0.0, 0.0)}
+    return dataclasses.replace(body, pose=poses[body.name])
+
+
+def test_friction_without_a_consistent_branch_is_reported():
+    """Painleve's paradox: a leaning rod pushed along rough ground, so rough that no contact force is possible."""
+    rod = Mechanism(
+        (Body("rod", 1.0, 0.01, pose=(0.0, 0.5, 1.0), rate=(1.0, 0.0, 0.0)),),
+        (PointOnLine("ground contact", (GROUND, "rod"), ((0.0, 0.0), (-0.59, 0.0))),),
+        friction=(Friction("ground contact", 5.0),),
+    )
+    with pytest.raises(InputError, match="beyond t = 0"):
+        simulate(rod, jnp.linspace(0.0, 0.05, 6), solver=Adaptive("Tsit5", max_steps=200))
+
+
+def test_redundant_joints_change_nothing_but_the_multipliers():
+    twice = dataclasses.replace(
+        FOUR_BAR, joints=(*FOUR_BAR.joints, dataclasses.replace(FOUR_BAR.joints[1], name="crank pin again"))
+    )
+    once, doubled = assemble(FOUR_BAR), assemble(twice)
+    assert doubled.mechanism.redundant
+    assert not once.mechanism.redundant
+    assert largest(doubled.start.q - once.start.q) < 1e-12
+    a, multipliers, _ = once.mechanism.dynamics(0.0, once.start)
+    same, shared, _ = doubled.mechanism.dynamics(0.0, once.start)
+    assert largest(a - same) < 1e-9
+    pin = doubled.mechanism.rows("crank pin")
+    assert largest(shared[pin] - multipliers[pin] / 2) < 1e-8
+    assert largest(shared[doubled.mechanism.rows("crank pin again")] - multipliers[pin] / 2) < 1e-8
+
+
+TURNING = with_rate(SliderCrank(c12=0.0).mechanism, crank=(0.0, 0.0, 9.0))
+MOVING = {
+    "four-bar": (FOUR_BAR, 10.0),
+    "undamped slider-crank": (TURNING, 10.0),
+    "rubbing slider-crank": (SliderCrank(mu=0.3).mechanism, 1.5),
+}
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_two_routes_agree_and_keep_constraints_and_energy(name):
+    mechanism, until = MOVING[name]
+    ts = jnp.linspace(0.0, until, round(100 * until) + 1)
+    partitioned, projected = simulate(mechanism, ts), simulate(mechanism, ts, route=Projecting())
+    assert largest(partitioned.x.q - projected.x.q) < 1e-8
+    assert largest(partitioned.x.v - projected.x.v) < 1e-8
+    for motion in (partitioned, projected):
+        levels = jax.jit(jax.vmap(mechanism.constraints.residuals))(motion.x.q, motion.x.v, motion.a)
+        assert max(map(largest, levels)) < 1e-10
+        if mechanism.conservative:
+            energy, kinetic = jax.jit(jax.vmap(lambda x: (mechanism.energy(x), mechanism.kinetic(x.q, x.v))))(motion.x)
+            assert largest(energy - energy[0]) < 1e-9 * float(kinetic.max())
+    assert mechanism.conservative == (name != "rubbing slider-crank")
+
+
+def test_a_dead_centre_is_passed_with_another_coordinate():
+    """The slider as independent coordinate is useless at both ends of its stroke: the motion goes on all the same."""
+    crank = assemble(dataclasses.replace(TURNING, bodies=tuple(_turned(body) for body in TURNING.bodies)))
+    by_slider = assemble(dataclasses.replace(crank.mechanism, bodies=_at(crank), independent=("x_slider",)))
+    assert by_slider.partition.independent.tolist() == [6]
+    ts = jnp.linspace(0.0, 2.0, 201)
+    reference, found = simulate(crank, ts), simulate(by_slider, ts)
+    assert float(reference.x.q[-1, 2]) > 2 * math.pi
+    assert largest(found.x.q - reference.x.q) < 1e-8
+
+
+def _at(assembly):
+    """The bodies with the consistent start as their own."""
+    q, v = np.asarray(assembly.start.q).reshape(-1, 3), np.asarray(assembly.start.v).reshape(-1, 3)
+    return tuple(
+        dataclasses.replace(body, pose=tuple(map(float, pose)), rate=tuple(map(float, rate)))
+        for body, pose, rate in zip(assembly.mechanism.bodies, q, v, strict=True)
+    )
+
+
+def parallelogram(angle, rate):
+    """A parallelogram linkage: flat, it may go on as a parallelogram or turn over."""
+    bars = [Body(name, 1.0, 0.1, pose=(x, 0.0, angle)) for name, x in (("crank", 0.0), ("rocker", 2.0))]
+    return Mechanism(
+        (dataclasses.replace(bars[0], rate=(0.0, 0.0, rate)), Body("coupler", 1.0, 0.3, pose=(1.0, 0.5, 0.0)), bars[1]),
+        (
+            Revolute("A", (GROUND, "crank"), ((0.0, 0.0), (-0.5, 0.0))),
+            Revolute("B", ("crank", "coupler"), ((0.5, 0.0), (-1.0, 0.0))),
+            Revolute("C", ("coupler", "rocker"), ((1.0, 0.0), (0.5, 0.0))),
+            Revolute("D", (GROUND, "rocker"), ((2.0, 0.0), (-0.5, 0.0))),
+        ),
+        gravity=0.0,
+        independent=("theta_crank",),
+    )
+
+
+def test_a_singular_pose_stops_the_motion_and_says_when():
+    with pytest.raises(InputError, match=r"beyond t = 0\.49: before t = 0\.5 the mechanism meets a singular pose"):
+        simulate(parallelogram(math.pi - 0.99, 2.0), jnp.linspace(0.0, 1.0, 101))
+
+
+def test_a_start_in_a_singular_pose_is_refused():
+    with pytest.raises(InputError, match="starts in a singular pose"):
+        assemble(parallelogram(0.0, 1.0))
+
+
+def test_many_mechanisms_at_once_are_each_of_them():
+    def forward(mass, length):
+        crank = SliderCrank(masses=(1.0, mass, 1.0), l=length)
+        return crank.mechanism.acceleration(0.0, crank.full(State(jnp.array([0.4]), jnp.array([1.0]))))
+
+    masses, lengths = jnp.linspace(0.5, 2.0, 5), jnp.linspace(1.5, 3.0, 5)
+    together = jax.jit(jax.vmap(forward))(masses, lengths)
+    each = jnp.stack([jax.jit(forward)(mass, length) for mass, length in zip(masses, lengths, strict=True)])
+    assert largest(together - each) < 1e-12
+
+
+def test_inputs_reach_the_forces_they_are_named_in():
+    mechanism = block(forces=(Force((GROUND, "block"), axis=DOWNHILL, input="push"),), gravity=0.0)
+    moved = simulate(mechanism, jnp.linspace(0.0, 1.0, 11), control=lambda t: jnp.array([6.0 * t]))
+    assert [column.name for column in moved.columns.inputs] == ["push"]
+    assert largest(moved.x.q[:, 0] - DOWNHILL[0] * moved.ts**3 / 2) < 1e-12
+    assert largest(moved.u[:, 0] - 6.0 * moved.ts) == 0
+
+
+def test_andrews_squeezing_mechanism_ends_where_the_literature_says():
+    if not REFERENCE.exists():
+        pytest.skip("the reference solutions are not here")
+    reference = np.loadtxt(REFERENCE / "andrews_t0.03.txt")[:, 1]
+    andrews = read_mechanism(ROOT / "examples" / "andrews.toml")
+    motion = simulate(andrews, jnp.linspace(0.0, 0.03, 13), route=Projecting())
+
+    def published(angles):
+        first, second, gamma, fourth, delta, sixth, epsilon = angles[2::3]
+        return jnp.stack([first, second - first, gamma, fourth - delta, delta, sixth - epsilon, epsilon])
+
+    assert largest(published(motion.x.q[-1]) - reference[:7]) < 1e-7
+    assert largest(published(motion.x.v[-1]) / reference[7:14] - 1) < 1e-5
+    assert largest(published(motion.a[-1]) / reference[14:21] - 1) < 1e-4
+
+
+def description(**changes):
+    """A pendulum as a file would describe it, with changes."""
+    content = {
+        "body": [{"name": "bob", "mass": 1, "inertia": 0.1, "pose": [1, 0, 0]}],
+        "joint": [{"name": "pin", "type": "revolute", "bodies": ["ground", "bob"], "points": [[0, 0], [-1, 0]]}],
+    }
+    return content | changes
+
+
+def joint(**changes):
+    return description(joint=[description()["joint"][0] | changes])
+
+
+def body(**changes):
+    return description(body=[description()["body"][0] | changes])
+
+
+def extra(**second):
+    return description(joint=[*description()["joint"], {"type": "revolute", "bodies": ["ground", "bob"]} | second])
+
+
+BAD = {
+    "contradicting constraints": (extra(name="hook", points=[[0, 3], [0, 0]]), "'pin', 'hook' stay open"),
+    "impossible assembly": (
+        extra(name="rope", type="distance", points=[[5, 0], [0, 0]], length=1.5),
+        "'pin', 'rope' stay open",
+    ),
+    "no freedom": (joint(type="fixed"), "no freedom left: joints 'pin'"),
+    "massless free body": (
+        description(body=[*body()["body"], {"name": "ghost", "mass": 0, "inertia": 0}]),
+        "body 'ghost' can move without moving any mass",
+    ),
+    "negative mass": (body(mass=-1), "body 'bob' has mass -1.0"),
+    "negative inertia": (body(inertia=-0.1), "body 'bob' has inertia -0.1"),
+    "missing body": (joint(bodies=["ground", "bib"]), "joint 'pin' names body 'bib'"),
+    "same body": (joint(bodies=["bob", "bob"]), "joint 'pin' has body 'bob' at both ends"),
+    "partition size": (description(independent=["x_bob", "y_bob"]), r"'x_bob', 'y_bob'\].*need 1"),
+    "partition rank": (description(independent=["x_bob"]), r"'x_bob'\].*rank 1 of 2"),
+    "partition name": (description(independent=["theta"]), "independent coordinate 'theta' does not exist"),
+    "two of a name": (description(body=body()["body"] * 2), "two of the bodys are named 'bob'"),
+    "no bodies": ({}, "without bodies"),
+    "unknown joint": (joint(type="glue"), "unknown type of joint 'pin' 'glue'"),
+    "no type": ({"body": body()["body"], "joint": [{"bodies": ["ground", "bob"]}]}, "joint 1 has no type"),
+    "unknown key": (body(weight=3), "unknown key in body 'bob' 'weight'"),
+    "unknown table": (description(spring=[]), "unknown key 'spring'"),
+    "missing key": (description(body=[{"name": "bob", "mass": 1}]), "body 'bob' has no 'inertia'"),
+    "text for a number": (body(mass="heavy"), "'mass' of body 'bob' must be a finite number, got heavy"),
+    "not finite": (body(mass=math.inf), "'mass' of body 'bob' must be a finite number"),
+    "short pose": (body(pose=[1, 0]), "'pose' of body 'bob' must be 3 finite numbers"),
+    "one point": (joint(points=[[0, 0]]), "'points' of joint 'pin' must be two points"),
+    "friction on what does not slide": (
+        description(friction=[{"joint": "pun", "mu": 0.1}]),
+        "friction on joint 'pun', which is not one that slides: choose from pin",
+    ),
+    "friction of a redundant joint": (
+        extra(name="pin again", points=[[0, 0], [-1, 0]]) | {"friction": [{"joint": "pin", "mu": 0.1}]},
+        "friction on joint 'pin': other joints hold the same freedom",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_mechanisms_are_refused_in_one_line(name):
+    content, complaint = BAD[name]
+    with pytest.raises(InputError, match=complaint) as caught:
+        assemble(mechanism_from(content))
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_files_are_refused_by_name(tmp_path):
+    broken = tmp_path / "broken.toml"
+    broken.write_text("body = [")
+    with pytest.raises(InputError, match="broken.toml: is not a TOML file"):
+        read_mechanism(broken)
+    with pytest.raises(InputError, match="absent.toml: cannot be read"):
+        read_mechanism(tmp_path / "absent.toml")

@@ -1,0 +1,94 @@
+"""Laws of learned models: saved = loaded, jitted = plain, simulated from Python as from the shell."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import fnode
+from fnode.errors import InputError
+from fnode.systems import MassSpringDamper, simulate
+from fnode.trajectory import State, Trajectory
+
+SMALL = {"network": {"width": 6}, "training": {"epochs": 5}}
+
+
+@pytest.fixture(scope="module")
+def swing() -> Trajectory:
+    return simulate(MassSpringDamper(), 0.02 * jnp.arange(60), start=MassSpringDamper.protocol.start)
+
+
+@pytest.fixture(scope="module")
+def model(swing):
+    return fnode.learn(swing, seeds=2, **SMALL)
+
+
+def test_a_saved_model_loads_to_bit_equality(model, tmp_path):
+    model.save(tmp_path)
+    loaded = fnode.load(tmp_path)
+    ours, theirs = (jax.tree.leaves(eqx.filter(m.members, eqx.is_array)) for m in (model, loaded))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.dtype == other.dtype
+        np.testing.assert_array_equal(mine, other)
+    assert (loaded.columns, loaded.config, loaded.dt, loaded.chosen) == (
+        model.columns,
+        model.config,
+        model.dt,
+        model.chosen,
+    )
+
+
+def test_a_loaded_model_predicts_the_same_bits(model, swing, tmp_path):
+    model.save(tmp_path)
+    np.testing.assert_array_equal(model.simulate(swing).states, fnode.load(tmp_path).simulate(swing).states)
+
+
+def test_a_model_is_a_field_that_jits_and_vmaps(model, swing):
+    plain = jax.vmap(model.member())(swing.ts, swing.x)
+    compiled = jax.jit(jax.vmap(model.member()))(swing.ts, swing.x)
+    np.testing.assert_allclose(plain.v, compiled.v, rtol=1e-5)
+    one = model(0.0, swing.start)
+    np.testing.assert_allclose(one.v, plain.v[0], rtol=1e-5)
+
+
+def test_a_simulation_begins_where_it_is_told_and_ends_when_it_is_told(model, swing):
+    future = model.simulate(swing, until=3.0, dt=0.5)
+    np.testing.assert_allclose(future.ts, np.arange(7) * 0.5)
+    np.testing.assert_array_equal(future.x.q[0], swing.x.q[0])
+    with pytest.raises(InputError, match="end after the start"):
+        model.simulate(swing, until=-1.0)
+
+
+def test_several_trajectories_of_unequal_length_are_learned_together(swing):
+    together = fnode.learn([swing, swing[:25]], **SMALL)
+    assert together.size == 1
+
+
+def test_python_refuses_what_the_command_refuses(swing):
+    broken = eqx.tree_at(lambda trajectory: trajectory.x.q, swing, swing.x.q.at[3, 0].set(jnp.nan))
+    with pytest.raises(InputError, match="sample 3"):
+        fnode.learn(broken, **SMALL)
+    with pytest.raises(InputError, match="unknown recipe"):
+        fnode.learn(swing, recipe="soup")
+    with pytest.raises(InputError, match="epochs"):
+        fnode.learn(swing, training={"epochs": -1})
+
+
+def test_columns_name_everything_once():
+    with pytest.raises(InputError, match="appears twice"):
+        fnode.Columns((fnode.Column("x"), fnode.Column("x")))
+
+
+def test_files_come_back_as_they_were_written(swing, tmp_path):
+    for suffix in ("csv", "parquet", "npz"):
+        fnode.io.write(tmp_path / f"two.{suffix}", {"a": swing, "b": swing[:7]})
+        back = fnode.read(tmp_path / f"two.{suffix}")
+        assert list(back) == ["a", "b"]
+        assert len(back["b"]) == 7
+        np.testing.assert_array_equal(back["a"].states, swing.states)
+
+
+def test_states_of_a_stretch_are_the_stretch_of_states(swing):
+    np.testing.assert_array_equal(swing[5:9].states, swing.states[5:9])
+    assert isinstance(swing.start, State)
