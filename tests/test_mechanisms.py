@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fnode.constraints import given_partition
 from fnode.errors import InputError
 from fnode.mechanisms import (
     GROUND,
+    Assembly,
     Body,
     Distance,
     Fixed,
@@ -31,7 +33,6 @@ from fnode.mechanisms import (
     read_mechanism,
     simulate,
 )
-from fnode.solvers import Adaptive
 from fnode.systems.slider_crank import SliderCrank
 from fnode.trajectory import State
 
@@ -68,9 +69,10 @@ def pendulum(joint, *, inertia=0.0):
     return Mechanism((Body("bob", 3.0, inertia, pose=(2 * math.sin(1.0), -2 * math.cos(1.0), 1.0)),), (joint,))
 
 
-def acceleration(mechanism):
-    assembly = assemble(mechanism)
-    return eqx.filter_jit(lambda m, x: m.acceleration(0.0, x))(assembly.mechanism, assembly.start)
+def acceleration(mechanism, u=None):
+    """At a start that obeys the joints as it stands."""
+    assert largest(mechanism.phi(mechanism.start.q)) < 1e-12
+    return eqx.filter_jit(lambda m, x, u: m.acceleration(0.0, x, u))(mechanism, mechanism.start, u)
 
 
 def test_every_force_gives_its_textbook_acceleration():
@@ -116,10 +118,10 @@ def test_pendula_swing_as_they_should(name):
 def test_a_weld_makes_two_bodies_one():
     bob = pendulum(Revolute("pin", (GROUND, "bob"), ((0.0, 0.0), (0.0, 2.0))), inertia=0.5)
     weld = Fixed("weld", ("bob", "patch"), ((0.5, 0.0), (0.0, 0.0)), angle=0.2)
-    patched = dataclasses.replace(
-        bob, bodies=(*bob.bodies, Body("patch", 1.0, 0.1, pose=(1.9, -0.6, 1.2))), joints=(*bob.joints, weld)
-    )
     x, y = 2 * math.sin(1.0) + 0.5 * math.cos(1.0), -2 * math.cos(1.0) + 0.5 * math.sin(1.0)
+    patched = dataclasses.replace(
+        bob, bodies=(*bob.bodies, Body("patch", 1.0, 0.1, pose=(x, y, 1.2))), joints=(*bob.joints, weld)
+    )
     moment = -9.81 * (3.0 * 2 * math.sin(1.0) + 1.0 * x)
     inertia = 3.0 * 4.0 + 0.5 + 0.1 + x**2 + y**2
     a = acceleration(patched)
@@ -138,24 +140,30 @@ def test_friction_on_a_slope_is_coulombs(speed):
     assert largest(acceleration(rubbing) - expected * jnp.array([*DOWNHILL, 0.0])) < 1e-12
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.1])
-def test_friction_and_multiplier_are_consistent(radius):
+def test_friction_and_multiplier_are_consistent():
     """A pin and a slide rub at once: each force is the coefficient times the multiplier that both forces cause."""
-    crank = dataclasses.replace(SliderCrank(mu=0.4).mechanism, independent=("theta_crank",))
+    radius = 0.1
+    crank = SliderCrank(mu=0.4).mechanism
     both = dataclasses.replace(
         with_rate(crank, crank=(0.0, 0.0, 2.0)),
         friction=(Friction("guide", 0.4), Friction("crank pin", 0.2, radius=radius)),
     )
     assembly = assemble(dataclasses.replace(both, bodies=tuple(_turned(body) for body in both.bodies)))
     x, mechanism = assembly.start, assembly.mechanism
-    a, multipliers, rubbing = eqx.filter_jit(lambda m, x: m.dynamics(0.0, x))(mechanism, x)
+
+    @eqx.filter_jit
+    def examined(mechanism, x):
+        a, multipliers, rubbing = mechanism.dynamics(0.0, x)
+        held = mechanism.constraints.jacobian(x.q).T @ multipliers
+        return multipliers, rubbing, mechanism.mass * a + held - mechanism.applied(0.0, x) - rubbing
+
+    multipliers, rubbing, imbalance = examined(mechanism, x)
     press = abs(float(multipliers[mechanism.rows("guide")][0]))
     pin = float(jnp.linalg.norm(multipliers[mechanism.rows("crank pin")]))
     assert abs(float(rubbing[6]) + 0.4 * press * math.tanh(float(x.v[6]) / 1e-3)) < 1e-9
     slip = radius * float(x.v[5] - x.v[2])
     assert abs(float(rubbing[5]) + radius * 0.2 * pin * math.tanh(slip / 1e-3)) < 1e-9
-    balance = mechanism.mass * a + mechanism.constraints.jacobian(x.q).T @ multipliers
-    assert largest(balance - mechanism.applied(0.0, x) - rubbing) < 1e-9
+    assert largest(imbalance) < 1e-9
 
 
 def _turned(body):
@@ -164,15 +172,18 @@ def _turned(body):
     return dataclasses.replace(body, pose=poses[body.name])
 
 
-def test_friction_without_a_consistent_branch_is_reported():
-    """Painleve's paradox: a leaning rod pushed along rough ground, so rough that no contact force is possible."""
-    rod = Mechanism(
-        (Body("rod", 1.0, 0.01, pose=(0.0, 0.5, 1.0), rate=(1.0, 0.0, 0.0)),),
-        (PointOnLine("ground contact", (GROUND, "rod"), ((0.0, 0.0), (-0.59, 0.0))),),
-        friction=(Friction("ground contact", 5.0),),
-    )
-    with pytest.raises(InputError, match="beyond t = 0"):
-        simulate(rod, jnp.linspace(0.0, 0.05, 6), solver=Adaptive("Tsit5", max_steps=200))
+def test_friction_without_a_consistent_branch_is_not_made_up():
+    """Painleve's paradox: a leaning rod pushed over ground so rough that no contact force is possible."""
+
+    def rod(speed):
+        return Mechanism(
+            (Body("rod", 1.0, 0.01, pose=(0.0, math.sin(1.0), 1.0), rate=(speed, 0.0, 0.0)),),
+            (PointOnLine("contact", (GROUND, "rod"), ((0.0, 0.0), (-1.0, 0.0))),),
+            friction=(Friction("contact", 5.0),),
+        )
+
+    dragged, pushed = acceleration(rod(1.0)), acceleration(rod(-1.0))
+    assert bool(jnp.all(jnp.isfinite(dragged))) != bool(jnp.all(jnp.isfinite(pushed)))
 
 
 def test_redundant_joints_change_nothing_but_the_multipliers():
@@ -183,63 +194,50 @@ def test_redundant_joints_change_nothing_but_the_multipliers():
     assert doubled.mechanism.redundant
     assert not once.mechanism.redundant
     assert largest(doubled.start.q - once.start.q) < 1e-12
-    a, multipliers, _ = once.mechanism.dynamics(0.0, once.start)
-    same, shared, _ = doubled.mechanism.dynamics(0.0, once.start)
+    dynamics = eqx.filter_jit(lambda mechanism: mechanism.dynamics(0.0, once.start))
+    (a, multipliers, _), (same, shared, _) = dynamics(once.mechanism), dynamics(doubled.mechanism)
     assert largest(a - same) < 1e-9
     pin = doubled.mechanism.rows("crank pin")
     assert largest(shared[pin] - multipliers[pin] / 2) < 1e-8
     assert largest(shared[doubled.mechanism.rows("crank pin again")] - multipliers[pin] / 2) < 1e-8
 
 
-TURNING = with_rate(SliderCrank(c12=0.0).mechanism, crank=(0.0, 0.0, 9.0))
-MOVING = {
-    "four-bar": (FOUR_BAR, 10.0),
-    "undamped slider-crank": (TURNING, 10.0),
-    "rubbing slider-crank": (SliderCrank(mu=0.3).mechanism, 1.5),
-}
-
-
-@pytest.mark.parametrize("name", MOVING)
-def test_two_routes_agree_and_keep_constraints_and_energy(name):
-    mechanism, until = MOVING[name]
-    ts = jnp.linspace(0.0, until, round(100 * until) + 1)
-    partitioned, projected = simulate(mechanism, ts), simulate(mechanism, ts, route=Projecting())
-    assert largest(partitioned.x.q - projected.x.q) < 1e-8
-    assert largest(partitioned.x.v - projected.x.v) < 1e-8
-    for motion in (partitioned, projected):
+def test_two_routes_agree_keep_constraints_and_energy_and_pass_dead_centres():
+    """The rocker as independent coordinate is useless at both ends of its swing: the motion goes on all the same."""
+    by_crank = assemble(FOUR_BAR)
+    mechanism, start = by_crank.mechanism, by_crank.start
+    rocker = given_partition(mechanism.constraints.jacobian(start.q), [8])
+    ts = jnp.linspace(0.0, 10.0, 1001)
+    reference = simulate(by_crank, ts)
+    others = [simulate(Assembly(mechanism, start, rocker), ts), simulate(by_crank, ts, route=Projecting())]
+    assert float(reference.x.q[-1, 2]) > 2 * math.pi
+    assert int(jnp.sum(jnp.diff(jnp.sign(reference.x.v[:, 8])) != 0)) > 10
+    for motion in others:
+        assert largest(motion.x.q - reference.x.q) < 1e-8
+        assert largest(motion.x.v - reference.x.v) < 1e-8
+    assert mechanism.conservative
+    for motion in (reference, *others):
         levels = jax.jit(jax.vmap(mechanism.constraints.residuals))(motion.x.q, motion.x.v, motion.a)
         assert max(map(largest, levels)) < 1e-10
-        if mechanism.conservative:
-            energy, kinetic = jax.jit(jax.vmap(lambda x: (mechanism.energy(x), mechanism.kinetic(x.q, x.v))))(motion.x)
-            assert largest(energy - energy[0]) < 1e-9 * float(kinetic.max())
-    assert mechanism.conservative == (name != "rubbing slider-crank")
+        assert energy_drift(mechanism, motion) < 1e-9
 
 
-def test_a_dead_centre_is_passed_with_another_coordinate():
-    """The slider as independent coordinate is useless at both ends of its stroke: the motion goes on all the same."""
-    crank = assemble(dataclasses.replace(TURNING, bodies=tuple(_turned(body) for body in TURNING.bodies)))
-    by_slider = assemble(dataclasses.replace(crank.mechanism, bodies=_at(crank), independent=("x_slider",)))
-    assert by_slider.partition.independent.tolist() == [6]
-    ts = jnp.linspace(0.0, 2.0, 201)
-    reference, found = simulate(crank, ts), simulate(by_slider, ts)
-    assert float(reference.x.q[-1, 2]) > 2 * math.pi
-    assert largest(found.x.q - reference.x.q) < 1e-8
-
-
-def _at(assembly):
-    """The bodies with the consistent start as their own."""
-    q, v = np.asarray(assembly.start.q).reshape(-1, 3), np.asarray(assembly.start.v).reshape(-1, 3)
-    return tuple(
-        dataclasses.replace(body, pose=tuple(map(float, pose)), rate=tuple(map(float, rate)))
-        for body, pose, rate in zip(assembly.mechanism.bodies, q, v, strict=True)
-    )
+def energy_drift(mechanism, motion):
+    """The largest change of energy, as a part of the largest kinetic energy."""
+    energy, kinetic = jax.jit(jax.vmap(lambda x: (mechanism.energy(x), mechanism.kinetic(x.q, x.v))))(motion.x)
+    return largest(energy - energy[0]) / float(kinetic.max())
 
 
 def parallelogram(angle, rate):
     """A parallelogram linkage: flat, it may go on as a parallelogram or turn over."""
-    bars = [Body(name, 1.0, 0.1, pose=(x, 0.0, angle)) for name, x in (("crank", 0.0), ("rocker", 2.0))]
+    c, s = math.cos(angle), math.sin(angle)
+    bars = [Body(name, 1.0, 0.1, pose=(x + c / 2, s / 2, angle)) for name, x in (("crank", 0.0), ("rocker", 2.0))]
     return Mechanism(
-        (dataclasses.replace(bars[0], rate=(0.0, 0.0, rate)), Body("coupler", 1.0, 0.3, pose=(1.0, 0.5, 0.0)), bars[1]),
+        (
+            dataclasses.replace(bars[0], rate=(0.0, 0.0, rate)),
+            Body("coupler", 1.0, 0.3, pose=(1.0 + c, s, 0.0)),
+            bars[1],
+        ),
         (
             Revolute("A", (GROUND, "crank"), ((0.0, 0.0), (-0.5, 0.0))),
             Revolute("B", ("crank", "coupler"), ((0.5, 0.0), (-1.0, 0.0))),
@@ -274,10 +272,9 @@ def test_many_mechanisms_at_once_are_each_of_them():
 
 def test_inputs_reach_the_forces_they_are_named_in():
     mechanism = block(forces=(Force((GROUND, "block"), axis=DOWNHILL, input="push"),), gravity=0.0)
-    moved = simulate(mechanism, jnp.linspace(0.0, 1.0, 11), control=lambda t: jnp.array([6.0 * t]))
-    assert [column.name for column in moved.columns.inputs] == ["push"]
-    assert largest(moved.x.q[:, 0] - DOWNHILL[0] * moved.ts**3 / 2) < 1e-12
-    assert largest(moved.u[:, 0] - 6.0 * moved.ts) == 0
+    assert [column.name for column in mechanism.columns.inputs] == ["push"]
+    assert largest(acceleration(mechanism, jnp.array([6.0])) - 3.0 * jnp.array([*DOWNHILL, 0.0])) < 1e-13
+    assert largest(acceleration(mechanism)) < 1e-13
 
 
 def test_andrews_squeezing_mechanism_ends_where_the_literature_says():
@@ -335,7 +332,7 @@ BAD = {
     "partition size": (description(independent=["x_bob", "y_bob"]), r"'x_bob', 'y_bob'\].*need 1"),
     "partition rank": (description(independent=["x_bob"]), r"'x_bob'\].*rank 1 of 2"),
     "partition name": (description(independent=["theta"]), "independent coordinate 'theta' does not exist"),
-    "two of a name": (description(body=body()["body"] * 2), "two of the bodys are named 'bob'"),
+    "two of a name": (description(body=body()["body"] * 2), "more than one body is named 'bob'"),
     "no bodies": ({}, "without bodies"),
     "unknown joint": (joint(type="glue"), "unknown type of joint 'pin' 'glue'"),
     "no type": ({"body": body()["body"], "joint": [{"bodies": ["ground", "bob"]}]}, "joint 1 has no type"),
@@ -368,7 +365,7 @@ def test_bad_mechanisms_are_refused_in_one_line(name):
 def test_bad_files_are_refused_by_name(tmp_path):
     broken = tmp_path / "broken.toml"
     broken.write_text("body = [")
-    with pytest.raises(InputError, match="broken.toml: is not a TOML file"):
+    with pytest.raises(InputError, match=r"broken\.toml: is not a TOML file"):
         read_mechanism(broken)
-    with pytest.raises(InputError, match="absent.toml: cannot be read"):
+    with pytest.raises(InputError, match=r"absent\.toml: cannot be read"):
         read_mechanism(tmp_path / "absent.toml")

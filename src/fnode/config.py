@@ -24,14 +24,21 @@ class Data(Section):
     train: pydantic.PositiveInt | None = None
     dt: pydantic.PositiveFloat | None = None
     data_solver: str | None = None
+    coordinates: Literal["minimal", "full"] = "minimal"  # what is learned of a constrained mechanism
     noise: pydantic.NonNegativeFloat = 0.0
     split: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75  # training part of each trajectory of a file
 
 
 class Labels(Section):
-    """How accelerations are made from the training part."""
+    """How accelerations are made from the training part, and what training makes of them.
+
+    Methods that see through noise also give states without it; `denoise` trains on those. `weighted` lets a label
+    count by the inverse of its variance.
+    """
 
     labels: str = "difference3"
+    denoise: bool = True
+    weighted: bool = False
 
 
 class Network(Section):

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fnode import derivatives
 from fnode.config import Config, merged, validated
-from fnode.derivatives import derivative_named
+from fnode.config import Labels as LabelSettings
+from fnode.derivatives import Labels, derivative_named
 from fnode.errors import InputError, choose
 from fnode.model import Model, cast, sampled_control, untrained
 from fnode.models import MODELS
@@ -25,11 +27,20 @@ WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
 
 
 @dataclasses.dataclass(frozen=True)
+class Prepared:
+    """The recordings of one start, and the labels of those that have a training part."""
+
+    recordings: tuple[Recording, ...]
+    labels: tuple[Labels, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Trained:
     """All seeds learned from one start: the recordings, the fit, and every member's rollout of every recording."""
 
     start: int
     recordings: tuple[Recording, ...]
+    labels: tuple[Labels, ...]
     fit: Fit
     predictions: tuple[State, ...]  # per recording; leading axis: seeds
     seconds_total: float
@@ -45,10 +56,43 @@ class Run:
     trained: tuple[Trained, ...]
 
     @property
+    def constrained(self) -> bool:
+        """Whether only the independent coordinates of a mechanism are learned."""
+        return (
+            self.system is not None
+            and self.system.constraints is not None
+            and self.model.columns == self.system.columns
+        )
+
+    def complete(self, motion: Trajectory) -> Trajectory:
+        """All coordinates of a motion of the model."""
+        return self.system.complete(motion) if self.system is not None and self.constrained else motion
+
+    @property
     def chosen(self) -> tuple[Trained, int]:
         """The start and the seed of the member that predictions use."""
         start, seed = divmod(self.model.chosen, self.config.seeds)
         return self.trained[start], seed
+
+
+def one_member(predictions: State, seed: int) -> State:
+    """One seed's rollout out of all of them."""
+    return jax.tree.map(lambda leaf: leaf[seed], predictions)
+
+
+def completed(run: Run, part: Trained, number: int, seed: int) -> Trajectory:
+    """One seed's rollout of one recording with its accelerations, and with the dependent coordinates where there are
+    constraints: they are solved for at every sample and hold to round-off."""
+    truth, field = part.recordings[number].truth, run.model.member(part.start * run.config.seeds + seed)
+    x = one_member(part.predictions[number], seed)
+    rate = _rates(field, truth.ts, x, truth.u)
+    motion = Trajectory(truth.ts, x, truth.u, None if truth.columns.first_order else rate.v, columns=truth.columns)
+    return run.complete(motion)
+
+
+@eqx.filter_jit
+def _rates(field, ts, x, u):
+    return jax.vmap(field, in_axes=(0, 0, None if u is None else 0))(ts, x, u)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,36 +129,45 @@ def learn(
         return run(config, prepare(config, files), watch).model
 
 
-def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[tuple[Recording, ...]]:
+def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:
     """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
     if config.system:
         system = configured(system_named(config.system), config.parameters)
-        prepared = [system_recordings(system, config, start) for start in range(config.starts)]
+        made = [system_recordings(system, config, start) for start in range(config.starts)]
     elif files and config.starts == 1:
-        prepared = [split(files, config.data.split)]
+        made = [split(files, config.data.split)]
     else:
         raise InputError("starts can be moved only for a built-in system" if files else "got no trajectories")
+    prepared = [Prepared(recorded, _labels(recorded, config.labels.labels)) for recorded in made]
     for recorded in prepared:
-        check_batch(config.training.batch, labelled(recorded, config.labels.labels).t.shape[0])
+        check_batch(config.training.batch, labelled(recorded.recordings, recorded.labels, config.labels).t.shape[0])
     return prepared
 
 
-def run(config: Config, prepared: Sequence[tuple[Recording, ...]], watch: Watch = UNWATCHED) -> Run:
+def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:
     """Learn from prepared recordings, one start after the other, all seeds of a start at once; needs 64-bit mode."""
-    columns = prepared[0][0].truth.columns
+    columns = prepared[0].recordings[0].truth.columns
     trained = []
-    for start, recorded in enumerate(prepared):
+    for start, part in enumerate(prepared):
         began = time.perf_counter()
-        fitted = train(config, recorded, start, watch)
+        recorded = part.recordings
+        fitted = train(config, part, start, watch)
         model = Model(fitted.models, columns, config, _time_step(recorded))
         predictions = tuple(predict_all(model, recording) for recording in recorded)
         jax.block_until_ready(predictions)
-        trained.append(Trained(start, recorded, fitted, predictions, time.perf_counter() - began))
+        trained.append(Trained(start, recorded, part.labels, fitted, predictions, time.perf_counter() - began))
     members = [part.fit.models for part in trained]
     together = jax.tree.map(lambda *leaves: jnp.concatenate(leaves) if eqx.is_array(leaves[0]) else leaves[0], *members)
-    model = Model(together, columns, config, _time_step(prepared[0]))
+    model = Model(together, columns, config, _time_step(prepared[0].recordings))
     system = configured(system_named(config.system), config.parameters) if config.system else None
     return Run(config, system, dataclasses.replace(model, chosen=best_member(model, trained)), tuple(trained))
+
+
+def _labels(recorded: Sequence[Recording], method: str) -> tuple[Labels, ...]:
+    found = tuple(label(recording.observed, method) for recording in recorded if recording.observed is not None)
+    if not found:
+        raise InputError("no recording has a training part: nothing to learn from")
+    return found
 
 
 def system_recordings(system: AbstractSystem, config: Config, start: int = 0) -> tuple[Recording, ...]:
@@ -128,6 +181,7 @@ def system_recordings(system: AbstractSystem, config: Config, start: int = 0) ->
         dt=data.dt,
         data_solver=data.data_solver,
         noise=data.noise,
+        full=data.coordinates == "full",
         key=jax.random.key(config.seed),
         moved=start,
     )
@@ -142,29 +196,49 @@ def split(files: dict[str, Trajectory], fraction: float) -> tuple[Recording, ...
     return tuple(made)
 
 
-def label(observed: Trajectory, method: str) -> Labelled:
-    """The training part of one trajectory with the rates that differentiation gives it: nothing beyond it is seen."""
-    measured = observed.x.q if observed.columns.first_order else observed.x.v
-    derivative = derivative_named(method)(np.asarray(observed.ts), np.asarray(measured))
-    return Labelled(observed.ts, observed.x, observed.u, jnp.asarray(derivative.value))
+def label(observed: Trajectory, method: str) -> Labels:
+    """The rates that differentiation gives the training part of one trajectory: nothing beyond it is seen."""
+    columns = observed.columns
+    return derivatives.label(
+        np.asarray(observed.ts),
+        np.asarray(observed.x.q),
+        None if columns.first_order else np.asarray(observed.x.v),
+        method,
+        angles=[column.angle for column in columns.coordinates],
+        first_order=columns.first_order,
+    )
 
 
-def labelled(recorded: Sequence[Recording], method: str) -> Labelled:
-    """The samples of all training parts, each labelled on its own."""
-    parts = [label(recording.observed, method) for recording in recorded if recording.observed is not None]
-    if not parts:
-        raise InputError("no recording has a training part: nothing to learn from")
+def labelled(recorded: Sequence[Recording], labels: Sequence[Labels], settings: LabelSettings) -> Labelled:
+    """The samples of all training parts that have labels, each part labelled on its own."""
+    observed = [recording.observed for recording in recorded if recording.observed is not None]
+    parts = [_samples(part, found, settings) for part, found in zip(observed, labels, strict=True)]
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
 
-def train(config: Config, recorded: Sequence[Recording], start: int, watch: Watch) -> Fit:
-    """Label every training part, then fit all seeds at once."""
-    samples = labelled(recorded, config.labels.labels)
+def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> Labelled:
+    known = labels.rate.known.all(axis=1)
+    x = observed.x
+    if settings.denoise:
+        q, v = (given if found is None else found.value for given, found in ((x.q, labels.q), (x.v, labels.v)))
+        x = State(jnp.asarray(q), jnp.asarray(v))
+    weight = None
+    if settings.weighted and labels.rate.sd is not None:
+        # A label cannot count more than a hundred times the typical one: its deviation is itself an estimate.
+        precise = 1 / np.maximum(labels.rate.sd, 0.1 * np.median(labels.rate.sd[known], axis=0)) ** 2
+        weight = jnp.asarray(precise / precise[known].mean(axis=0))
+    samples = Labelled(observed.ts, x, observed.u, jnp.asarray(labels.rate.value), weight)
+    return jax.tree.map(lambda leaf: leaf[known], samples)
+
+
+def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> Fit:
+    """Fit all seeds at once to the labelled training parts."""
+    samples = labelled(prepared.recordings, prepared.labels, config.labels)
     settings = config.training
     numbers = jnp.arange(config.seeds) + config.seed
     keys = jax.vmap(lambda number: jax.random.split(jax.random.key(number)))(numbers)
     return fit(
-        untrained(config, recorded[0].truth.columns, keys[:, 0], samples),
+        untrained(config, prepared.recordings[0].truth.columns, keys[:, 0], samples),
         DerivativeLoss(SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)),
         cast(samples, settings.precision),
         Adam(

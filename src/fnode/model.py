@@ -123,7 +123,9 @@ class Model:
         return cls(arrays, columns, config, dt, chosen)
 
 
-def untrained(config: Config, columns: Columns, keys: Key[Array, " seeds"], samples: Labelled | None = None) -> AbstractField:
+def untrained(
+    config: Config, columns: Columns, keys: Key[Array, " seeds"], samples: Labelled | None = None
+) -> AbstractField:
     """Models with fresh weights, one per key, in the precision of the recipe; `samples` set the scalers."""
     choose("model", config.model, MODELS)
     network = config.network

@@ -13,8 +13,8 @@ import polars
 from fnode import io
 from fnode.config import Config, read_config, validated
 from fnode.errors import InputError
-from fnode.learn import Run, Watch
-from fnode.scores import one_member, scores
+from fnode.learn import Run, Trained, Watch, completed, one_member
+from fnode.scores import scores
 from fnode.training import Progress
 from fnode.trajectory import Trajectory
 
@@ -104,15 +104,9 @@ class RunFolder:
         figures = scores(run)
         chosen, seed = run.chosen
         run.model.save(self.path)
-        io.write(
-            self.path / PREDICTION,
-            {
-                recording.name: Trajectory(
-                    recording.truth.ts, one_member(predicted, seed), recording.truth.u, columns=run.model.columns
-                )
-                for recording, predicted in zip(chosen.recordings, chosen.predictions, strict=True)
-            },
-        )
+        names = [recording.name for recording in chosen.recordings]
+        motions = {name: _as_far_as_it_goes(run, chosen, number, seed) for number, name in enumerate(names)}
+        io.write(self.path / PREDICTION, motions)
         io.write_text(self.path / HISTORY, _history(run))
         io.write_text(self.path / SCORES, json.dumps(figures, indent=2, allow_nan=False) + "\n")
         return figures
@@ -133,6 +127,15 @@ class RunFolder:
 def _written_by_a_run(name: str) -> bool:
     known = (CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT, "model.json", "model.safetensors")
     return name.startswith(("checkpoint-", ".")) or name in known
+
+
+def _as_far_as_it_goes(run: Run, part: Trained, number: int, seed: int) -> Trajectory:
+    """The prediction in all coordinates, or in the learned ones where it left every pose the mechanism has."""
+    try:
+        return completed(run, part, number, seed)
+    except InputError:
+        truth = part.recordings[number].truth
+        return Trajectory(truth.ts, one_member(part.predictions[number], seed), truth.u, columns=truth.columns)
 
 
 def _history(run: Run) -> str:

@@ -4,13 +4,16 @@ import importlib.metadata
 import math
 from collections.abc import Iterable
 
+import equinox as eqx
 import jax
 import numpy as np
 
-from fnode.learn import Run, Trained
+from fnode.constraints import Holonomic
+from fnode.errors import InputError
+from fnode.learn import Run, Trained, completed, one_member
 from fnode.metrics import energy_drift, mse, rmse
 from fnode.recording import Recording
-from fnode.trajectory import State
+from fnode.trajectory import State, Trajectory
 
 PARTS = ("full", "train", "test")
 
@@ -19,6 +22,7 @@ def scores(run: Run) -> dict:
     """Every field of `scores.json`; what does not apply is `None`."""
     entries = [_entry(run, part, seed) for part in run.trained for seed in range(run.config.seeds)]
     chosen, seed = run.chosen
+    constraint, mse_all = _constraints(run)
     return {
         "system": run.config.system or ", ".join(run.config.files),
         "model": run.config.model,
@@ -41,26 +45,12 @@ def scores(run: Run) -> dict:
         },
         "spread": {"mse": {part: _spread(entry["mse"][part] for entry in entries) for part in PARTS}},
         "trajectories": [_trajectory(run, chosen, seed, k) for k in range(len(chosen.recordings))],
-        "constraint": None,
-        "mse_all": None,
+        "constraint": constraint,
+        "mse_all": mse_all,
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
-        "labels": {
-            column.name: {
-                "method": run.config.labels.labels,
-                "noise": None,
-                "error": None,
-                "eta_prime": None,
-                "eta_z": None,
-            }
-            for column in run.model.columns.accelerations
-        },
+        "labels": _labels(run, chosen),
         "control": None,
     }
-
-
-def one_member(predictions: State, seed: int) -> State:
-    """One seed's rollout out of all of them."""
-    return jax.tree.map(lambda leaf: leaf[seed], predictions)
 
 
 def score_parts(predicted: State, recording: Recording) -> dict[str, float | None]:
@@ -135,6 +125,52 @@ def _trajectory(run: Run, part: Trained, seed: int, k: int) -> dict:
         "mse": {name: _finite(value) for name, value in score_parts(predicted, recording).items()},
         "final_error": _finite(np.linalg.norm(error)),
     }
+
+
+def _constraints(run: Run) -> tuple[dict[str, float | None] | None, float | None]:
+    """The largest residual of the constraints at each level, worst over members, and the error of all coordinates."""
+    system = run.system
+    if system is None or system.constraints is None:
+        return None, None
+    worst, errors = np.zeros(3), []
+    for part in run.trained:
+        truths = [run.complete(recording.truth) for recording in part.recordings]
+        for seed in range(run.config.seeds):
+            found = []
+            for number, truth in enumerate(truths):
+                try:
+                    motion = completed(run, part, number, seed)
+                except InputError:  # the rollout left every pose the mechanism has
+                    worst, found = np.full(3, np.inf), [*found, math.inf]
+                    continue
+                worst = np.maximum(worst, residuals(system.constraints, motion))
+                found.append(float(mse(motion.x, truth.x)))
+            errors.append(_median(found))
+    levels = ("position", "velocity", "acceleration")
+    return {level: _finite(value) for level, value in zip(levels, worst, strict=True)}, _median(errors)
+
+
+def residuals(constraints: Holonomic, motion: Trajectory) -> np.ndarray:
+    """The largest absolute residual of the constraints over a motion: position, velocity, acceleration."""
+    levels = eqx.filter_jit(eqx.filter_vmap(constraints.residuals))(motion.x.q, motion.x.v, motion.a)
+    return np.array([float(np.max(np.abs(level))) for level in levels])
+
+
+def _labels(run: Run, part: Trained) -> dict[str, dict]:
+    """What is known of the labels of each coordinate: medians over the training parts."""
+    columns = run.model.columns
+    names = [column.name for column in (columns.coordinates if columns.first_order else columns.accelerations)]
+    found = {}
+    for i, name in enumerate(names):
+        diagnoses = [labels.diagnostics[i] for labels in part.labels]
+        found[name] = {
+            "method": "+".join(sorted({diagnosis.method for diagnosis in diagnoses})),
+            "noise": _median(diagnosis.noise_relative for diagnosis in diagnoses),
+            "error": _median(diagnosis.error_relative for diagnosis in diagnoses),
+            "eta_prime": _median(diagnosis.eta_prime for diagnosis in diagnoses),
+            "eta_z": _median(diagnosis.eta_z for diagnosis in diagnoses),
+        }
+    return found
 
 
 def _finite(value) -> float | None:

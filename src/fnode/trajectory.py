@@ -95,8 +95,8 @@ class Trajectory(eqx.Module):
         """Coordinates and velocities side by side."""
         return jnp.concatenate([self.x.q, self.x.v], axis=-1)
 
-    def checked(self, origin: str = "trajectory") -> "Trajectory":
-        """Itself, after making sure that times increase and every number is finite."""
+    def checked(self, origin: str = "trajectory", *, gaps: bool = False) -> "Trajectory":
+        """Itself, after making sure that times increase and every number is finite (or, with `gaps`, missing)."""
         if len(self) == 0:
             raise InputError(f"{origin}: got no samples, need at least one")
         later = np.diff(np.asarray(self.ts))
@@ -108,7 +108,7 @@ class Trajectory(eqx.Module):
             )
         arrays = [(self.states, self.columns.state), (self.u, self.columns.external)]
         for values, columns in arrays:
-            if values is None or np.all(np.isfinite(values)):
+            if values is None or np.all(np.isfinite(values) | (gaps & np.isnan(values))):
                 continue
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise InputError(

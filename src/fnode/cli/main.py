@@ -74,10 +74,13 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 @app.command("list")
 def list_names(
-    kind: Annotated[str | None, typer.Argument(help="systems, models, recipes, derivatives or solvers")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="systems, models, recipes, derivatives, solvers or experiments")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List what there is by name. Example: `fnode list systems`."""
+    from fnode.bench import EXPERIMENTS
     from fnode.derivatives import DERIVATIVES
     from fnode.errors import choose
     from fnode.models import MODELS
@@ -85,7 +88,14 @@ def list_names(
     from fnode.solvers import SOLVERS
     from fnode.systems import SYSTEMS
 
-    kinds = {"systems": SYSTEMS, "models": MODELS, "recipes": RECIPES, "derivatives": DERIVATIVES, "solvers": SOLVERS}
+    kinds = {
+        "systems": SYSTEMS,
+        "models": MODELS,
+        "recipes": RECIPES,
+        "derivatives": DERIVATIVES,
+        "solvers": SOLVERS,
+        "experiments": EXPERIMENTS,
+    }
     if kind is not None:
         kinds = {kind: kinds[choose("list", kind, kinds)]}
     if as_json:
@@ -100,7 +110,9 @@ def list_names(
 
 @app.command()
 def simulate(
-    system: Annotated[str, typer.Argument(help="A built-in system.")],
+    system: Annotated[
+        str, typer.Argument(metavar="SYSTEM|MECHANISM.toml", help="A built-in system or a mechanism file.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="A .csv, .parquet or .npz file.")],
     steps: Annotated[int | None, typer.Option(help="Samples, t = 0 ... (N-1) dt.")] = None,
     dt: Annotated[float | None, typer.Option(help="Time between samples in seconds.")] = None,
@@ -110,6 +122,9 @@ def simulate(
 ) -> None:
     """Write the motion of a system. Example: `fnode simulate double_pendulum -o swing.csv --steps 1000`."""
     _prepare_jax()
+    if system.endswith(".toml"):
+        _simulate_mechanism(Path(system), output, steps or 1001, 0.01 if dt is None else dt, noise, seed, settings)
+        return
     import jax
 
     from fnode import io
@@ -127,12 +142,82 @@ def simulate(
         steps=config.data.steps,
         dt=config.data.dt,
         data_solver=config.data.data_solver,
+        full=True,
         key=jax.random.key(config.seed),
     )
     key = jax.random.key(config.seed)
     parts = {r.name: noisy(r.truth, config.data.noise, jax.random.fold_in(key, k)) for k, r in enumerate(made)}
     io.write(output, parts)
     console.print(f"{output}: {sum(map(len, parts.values()))} samples of {system}", highlight=False)
+
+
+def _simulate_mechanism(path: Path, output: Path, steps: int, dt: float, noise: float, seed: int, settings) -> None:
+    """The motion of a mechanism described by a file, in all its coordinates."""
+    import jax
+    import jax.numpy as jnp
+
+    from fnode import io
+    from fnode.mechanisms import read_mechanism, simulate
+    from fnode.run_folder import writable
+    from fnode.systems import noisy
+
+    if settings:
+        raise InputError(f"--set {settings[0]}: a mechanism's numbers are in its file; change {path}")
+    if steps < 1 or not dt > 0:
+        raise InputError(f"got --steps {steps} and --dt {dt:g}: need at least one step and dt > 0")
+    writable(output)
+    mechanism = read_mechanism(path)
+    if mechanism.columns.inputs:
+        names = ", ".join(column.name for column in mechanism.columns.inputs)
+        raise InputError(
+            f"{path} has inputs ({names}), which only Python can give: fnode.mechanisms.simulate(control=)"
+        )
+    motion = noisy(simulate(mechanism, dt * jnp.arange(steps)), noise, jax.random.key(seed))
+    io.write(output, {"0": motion})
+    console.print(f"{output}: {len(motion)} samples of {path.name}", highlight=False)
+
+
+@app.command()
+def differentiate(
+    file: Annotated[Path, typer.Argument(help="A trajectory file.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .csv, .parquet or .npz file.")],
+    method: Annotated[str, typer.Option(help="How: see `fnode list derivatives`.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Write the derivatives of a file, with their errors, and draw them.
+
+    Beside the output file a page of the same name shows signal, derivative, residuals and spectrum.
+    Example: `fnode differentiate swing.csv -o labels.csv`.
+    """
+    _prepare_jax()
+    import dataclasses
+
+    from fnode import io
+    from fnode.derivatives import derivative_named
+    from fnode.learn import label
+    from fnode.report import differentiation
+    from fnode.report.differentiation import HEADINGS, row
+    from fnode.run_folder import writable
+
+    derivative_named(method)
+    writable(output)
+    trajectories = io.read(file, gaps=True)
+    found = {name: (trajectory, label(trajectory, method)) for name, trajectory in trajectories.items()}
+    io.write_labels(output, found)
+    io.write_text(output.with_suffix(".html"), differentiation(file.name, method, found))
+    diagnoses = {
+        (name, column.name): labels.diagnostics[i]
+        for name, (trajectory, labels) in found.items()
+        for i, column in enumerate(trajectory.columns.coordinates)
+    }
+    if as_json:
+        _print_json([{"trajectory": n, "coordinate": c} | dataclasses.asdict(d) for (n, c), d in diagnoses.items()])
+        return
+    table = Table(*HEADINGS[1 if len(found) == 1 else 0 :], box=None, pad_edge=False)
+    for (name, coordinate), diagnosis in diagnoses.items():
+        table.add_row(*row(name, coordinate, diagnosis)[1 if len(found) == 1 else 0 :])
+    console.print(table)
+    console.print(f"{output}, {output.with_suffix('.html')}", highlight=False)
 
 
 @app.command()
@@ -255,6 +340,41 @@ def score(
     console.print(table)
 
 
+@app.command()
+def bench(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of results; finished cells are kept.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[EXPERIMENT]...", help="All of them by default.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Repeats of everything random.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Small budgets: a smoke test.")] = False,
+) -> None:
+    """Run experiments and print their tables. Example: `fnode bench label_study -o study`."""
+    _prepare_jax()
+    from fnode.bench import EXPERIMENTS, run_bench
+    from fnode.errors import choose
+
+    chosen = [EXPERIMENTS[choose("experiment", name, EXPERIMENTS)] for name in names or EXPERIMENTS]
+    if output.exists() and not output.is_dir():
+        raise InputError(f"{output} is a file: choose a folder for the results")
+    output.mkdir(parents=True, exist_ok=True)
+    bar = _bar("{task.fields[cell]}")
+    with bar:
+        task = bar.add_task("bench", total=None, cell="")
+
+        def told(name, cell, done, total):
+            bar.update(task, completed=done, total=total, cell=f"{name}: {cell.name}")
+
+        tables = run_bench(chosen, output, seeds=seeds, quick=quick, report=told)
+    for headings in tables.values():
+        for heading in headings:
+            table = Table(*heading.columns, title=heading.title, caption=heading.text, title_justify="left")
+            for line in heading.rows:
+                table.add_row(*line)
+            console.print(table, "")
+    console.print(", ".join(str(output / f"{name}.md") for name in tables), highlight=False)
+
+
 def _system_settings(system: str | None, assignments: list[str] | None) -> dict:
     """What `--set` says, where a system's parameters and states are names too."""
     import dataclasses
@@ -315,18 +435,8 @@ def _with_start(trajectory, assignments: list[str]):
 @contextlib.contextmanager
 def _training_bar(config):
     """A progress bar over all epochs of all starts; silent when nobody watches."""
-    if not console.is_terminal:
-        yield lambda start, progress: None
-        return
-    columns = (
-        "{task.description}",
-        BarColumn(),
-        TextColumn("{task.fields[loss]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     epochs = config.training.epochs
-    with Progress(*columns, console=console, transient=True) as bar:
+    with _bar("{task.fields[loss]}") as bar:
         task = bar.add_task("learning", total=epochs * config.starts, loss="compiling")
 
         def told(start, progress):
@@ -334,6 +444,12 @@ def _training_bar(config):
             bar.update(task, completed=start * epochs + int(progress.epoch), loss=loss)
 
         yield told
+
+
+def _bar(told: str) -> Progress:
+    """A progress bar with a text of its own, on terminals only."""
+    columns = ("{task.description}", BarColumn(), TextColumn(told), TimeElapsedColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _score_table(figures: dict) -> Table:

@@ -1,19 +1,37 @@
 """Turning trajectories into derivatives, one method per file."""
 
-from fnode.derivatives._base import AbstractDerivative, Derivative
+from fnode.derivatives._base import AbstractDerivative, AbstractSmoother, Curve, Derivative
+from fnode.derivatives._registry import DERIVATIVES, derivative_named
+from fnode.derivatives.auto import Auto
+from fnode.derivatives.diagnostics import Diagnosis, eta_prime, eta_z
 from fnode.derivatives.difference import Difference
-from fnode.errors import choose
+from fnode.derivatives.fourier import Fourier
+from fnode.derivatives.gaussian_process import GaussianProcess
+from fnode.derivatives.hybrid import Hybrid
+from fnode.derivatives.labels import Estimate, Labels, label
+from fnode.derivatives.savgol import SavitzkyGolay
+from fnode.derivatives.smoothing_spline import SmoothingSpline
+from fnode.derivatives.spline import InterpolatingSpline
 
-DERIVATIVES: dict[str, AbstractDerivative] = {
-    "difference3": Difference(order=2, end_order=1),
-    "difference3_second_order_ends": Difference(order=2, end_order=2),
-    "difference5": Difference(order=4, end_order=4),
-}
-
-
-def derivative_named(name: str) -> AbstractDerivative:
-    """The differentiator with this name, or an error that lists the names there are."""
-    return DERIVATIVES[choose("derivative", name, DERIVATIVES)]
-
-
-__all__ = ["DERIVATIVES", "AbstractDerivative", "Derivative", "Difference", "derivative_named"]
+__all__ = [
+    "DERIVATIVES",
+    "AbstractDerivative",
+    "AbstractSmoother",
+    "Auto",
+    "Curve",
+    "Derivative",
+    "Diagnosis",
+    "Difference",
+    "Estimate",
+    "Fourier",
+    "GaussianProcess",
+    "Hybrid",
+    "InterpolatingSpline",
+    "Labels",
+    "SavitzkyGolay",
+    "SmoothingSpline",
+    "derivative_named",
+    "eta_prime",
+    "eta_z",
+    "label",
+]

@@ -1,6 +1,7 @@
 """Finite differences: derivatives of the polynomial through a few neighbouring samples, on any grid."""
 
 import dataclasses
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -13,43 +14,49 @@ class Difference(AbstractDerivative):
     """Differences that are exact for polynomials up to a degree.
 
     Inside, `order + 1` samples around each one; near the ends, where those would not be centred, the nearest
-    `end_order + 1` samples. The paper's labels are `order=2, end_order=1`.
+    `end_order + 1` samples (one more for second derivatives). The paper's labels are `order=2, end_order=1`.
     """
 
     order: int = 2
     end_order: int = 2
 
     irregular: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     @property
     def minimum(self) -> int:
         return max(self.order, self.end_order) + 1
 
-    def differentiate(self, ts, ys):
+    def differentiate(self, ts, ys, order=1):
         reach = self.order // 2
+        end_degree = min(self.end_order + order - 1, len(ts) - 1)
         samples = np.arange(len(ts))
         centred = (samples >= reach) & (samples < len(ts) - reach)
         value = np.empty_like(ys)
-        for inside, order in ((centred, self.order), (~centred, self.end_order)):
+        for inside, degree in ((centred, self.order), (~centred, end_degree)):
             rows = samples[inside]
-            first = np.clip(rows - order // 2, 0, len(ts) - order - 1)
-            stencil = first[:, None] + np.arange(order + 1)
-            weights = difference_weights(ts[stencil] - ts[rows, None])
+            first = np.clip(rows - degree // 2, 0, len(ts) - degree - 1)
+            stencil = first[:, None] + np.arange(degree + 1)
+            weights = difference_weights(ts[stencil] - ts[rows, None], order)
             value[inside] = np.einsum("rs,rsc->rc", weights, ys[stencil])
         return Derivative(value)
 
 
-def difference_weights(offsets: np.ndarray) -> np.ndarray:
-    """Weights of the first derivative at zero, for samples at each row of `offsets`.
+def difference_weights(offsets: np.ndarray, order: int = 1) -> np.ndarray:
+    """Weights of a derivative at zero, for samples at each row of `offsets`.
 
-    The derivative of the Lagrange polynomials at zero: `l_j'(0) = sum_k 1/(x_j - x_k) prod_m (0 - x_m)/(x_j - x_m)`.
+    The Lagrange polynomial of sample j is a product of factors `(x - x_m)/(x_j - x_m)`; its Taylor coefficients at zero
+    are collected factor by factor, and the derivative is `order!` times one of them.
     """
     points = offsets.shape[1]
-    weights = np.zeros_like(offsets)
+    weights = np.empty_like(offsets)
     for j in range(points):
-        others = [k for k in range(points) if k != j]
-        for k in others:
-            rest = [m for m in others if m != k]
-            factors = -offsets[:, rest] / (offsets[:, [j]] - offsets[:, rest])
-            weights[:, j] += np.prod(factors, axis=1) / (offsets[:, j] - offsets[:, k])
+        taylor = np.zeros((len(offsets), order + 1))
+        taylor[:, 0] = 1.0
+        for m in range(points):
+            if m != j:
+                raised = -offsets[:, [m]] * taylor
+                raised[:, 1:] += taylor[:, :-1]
+                taylor = raised / (offsets[:, [j]] - offsets[:, [m]])
+        weights[:, j] = math.factorial(order) * taylor[:, order]
     return weights

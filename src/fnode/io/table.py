@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars
 
+from fnode.derivatives import Labels
 from fnode.errors import InputError
 from fnode.io.atomic import replacing
 from fnode.trajectory import Column, Columns, State, Trajectory
@@ -14,11 +15,11 @@ from fnode.trajectory import Column, Columns, State, Trajectory
 FORMATS = (".csv", ".parquet", ".npz")
 
 
-def read(path: str | Path, columns: Columns | None = None) -> dict[str, Trajectory]:
+def read(path: str | Path, columns: Columns | None = None, *, gaps: bool = False) -> dict[str, Trajectory]:
     """The trajectories of a file by name, checked; `columns` says what is expected, else the header does.
 
     A file has a column `t`, coordinates by name, their velocities as `d_NAME`, and inputs; a column `trajectory`
-    tells several trajectories apart.
+    tells several trajectories apart. Missing values are errors unless `gaps` are allowed: then they are nan.
     """
     path = Path(path)
     table = _read_table(path)
@@ -34,7 +35,7 @@ def read(path: str | Path, columns: Columns | None = None) -> dict[str, Trajecto
     for name in needed:
         text = numbers[name].is_null() & table[name].is_not_null()
         if text.any():
-            row = text.arg_max()
+            row = text.to_list().index(True)
             raise InputError(f"{path}: column '{name}' is not numeric: got {table[name][row]!r} in row {row + 1}")
     table = numbers.with_columns(polars.col(name).fill_null(float("nan")) for name in needed)
     names = table["trajectory"].cast(polars.String) if "trajectory" in table.columns else None
@@ -43,10 +44,11 @@ def read(path: str | Path, columns: Columns | None = None) -> dict[str, Trajecto
         if names is None
         else {name: table.filter(names == name) for name in names.unique(maintain_order=True)}
     )
-    return {
-        name: _trajectory(part, columns).checked(str(path) if names is None else f"{path}, trajectory {name}")
-        for name, part in parts.items()
-    }
+    found = {}
+    for name, part in parts.items():
+        origin = str(path) if names is None else f"{path}, trajectory {name}"
+        found[name] = _trajectory(part, columns).checked(origin, gaps=gaps)
+    return found
 
 
 def understood(header: Sequence[str], path: Path) -> Columns:
@@ -64,9 +66,28 @@ def understood(header: Sequence[str], path: Path) -> Columns:
 
 def write(path: str | Path, trajectories: dict[str, Trajectory]) -> None:
     """One table; a column `trajectory` when there are several, accelerations where they are known."""
-    path = Path(path)
     tables = [_table(name if len(trajectories) > 1 else None, part) for name, part in trajectories.items()]
-    table = polars.concat(tables)
+    _write_table(Path(path), polars.concat(tables))
+
+
+def write_labels(path: str | Path, found: dict[str, tuple[Trajectory, Labels]]) -> None:
+    """The derivatives of trajectories with their standard deviations `sd_NAME`, beside the states they belong to."""
+    tables = []
+    for name, (trajectory, labels) in found.items():
+        columns = trajectory.columns
+        rates = tuple(column.rate for column in columns.coordinates) if columns.first_order else columns.accelerations
+        table = _table(name if len(found) > 1 else None, trajectory)
+        for i, column in enumerate(rates):
+            sd = labels.rate.sd
+            deviation = np.full(len(trajectory), np.nan) if sd is None else sd[:, i]
+            table = table.with_columns(
+                polars.Series(column.name, labels.rate.value[:, i]), polars.Series(f"sd_{column.name}", deviation)
+            )
+        tables.append(table)
+    _write_table(Path(path), polars.concat(tables))
+
+
+def _write_table(path: Path, table: polars.DataFrame) -> None:
     if path.suffix not in FORMATS:
         raise InputError(f"cannot write '{path}': the name must end in {', '.join(FORMATS)}")
     with replacing(path) as temporary:

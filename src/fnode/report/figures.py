@@ -6,9 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from fnode.learn import Run
+from fnode.learn import Run, one_member
 from fnode.recording import Recording
-from fnode.scores import one_member
 from fnode.trajectory import Column, State
 
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision.
@@ -36,7 +35,7 @@ def motion(recording: Recording, predicted: State) -> go.Figure:
             figure.add_vrect(ts[recording.training], ts[-1], fillcolor=SHADE, line_width=0, **place)
     for col in range(across):
         figure.update_xaxes(title_text="t (s)", row=rows, col=col + 1)
-    return _styled(figure, height=110 + 210 * rows)
+    return styled(figure, height=110 + 210 * rows)
 
 
 def phase(recording: Recording, predicted: State) -> go.Figure:
@@ -62,7 +61,7 @@ def phase(recording: Recording, predicted: State) -> go.Figure:
                 )
         figure.update_xaxes(title_text=label(q), row=row, col=col)
         figure.update_yaxes(title_text=label(v), row=row, col=col)
-    return _styled(figure, height=420)
+    return styled(figure, height=420)
 
 
 def losses(run: Run) -> go.Figure:
@@ -77,7 +76,7 @@ def losses(run: Run) -> go.Figure:
             figure.add_trace(_line(np.arange(1, len(history) + 1), history, name, colour))
     figure.update_xaxes(title_text="epoch")
     figure.update_yaxes(title_text="training loss, mean squared acceleration error", type="log", exponentformat="power")
-    return _styled(figure, height=380)
+    return styled(figure, height=380)
 
 
 def chosen_predictions(run: Run) -> list[tuple[Recording, State]]:
@@ -98,7 +97,7 @@ def _line(x, y, name, colour, *, width=2, dash="solid", legend=True):
     )
 
 
-def _styled(figure: go.Figure, *, height: int) -> go.Figure:
+def styled(figure: go.Figure, *, height: int) -> go.Figure:
     return figure.update_layout(
         height=height,
         template="plotly_white",

@@ -6,6 +6,7 @@ from fnode.systems.cart_pole import CartPole, ForcedCartPole
 from fnode.systems.double_pendulum import DoublePendulum
 from fnode.systems.mass_spring import MassSpring, MassSpringDamper
 from fnode.systems.simulate import configured, noisy, recordings, simulate, started
+from fnode.systems.slider_crank import DrivenSliderCrank, SliderCrank, SliderCrankFriction
 from fnode.systems.triple_mass_spring_damper import TripleMassSpringDamper
 
 SYSTEMS: dict[str, type[AbstractSystem]] = {
@@ -15,6 +16,9 @@ SYSTEMS: dict[str, type[AbstractSystem]] = {
     "double_pendulum": DoublePendulum,
     "cart_pole": CartPole,
     "cart_pole_forced": ForcedCartPole,
+    "slider_crank": SliderCrank,
+    "slider_crank_friction": SliderCrankFriction,
+    "slider_crank_driven": DrivenSliderCrank,
 }
 
 
@@ -29,10 +33,13 @@ __all__ = [
     "CartPole",
     "Case",
     "DoublePendulum",
+    "DrivenSliderCrank",
     "ForcedCartPole",
     "MassSpring",
     "MassSpringDamper",
     "Protocol",
+    "SliderCrank",
+    "SliderCrankFriction",
     "TripleMassSpringDamper",
     "configured",
     "noisy",

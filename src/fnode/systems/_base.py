@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 from jaxtyping import Array, Float
 
+from fnode.constraints import Holonomic
 from fnode.field import AbstractAcceleration
 from fnode.signals import Constant
-from fnode.trajectory import Columns, State
-
+from fnode.trajectory import Columns, State, Trajectory
 
 Parameter = float | Float[Array, ""]
 """A number that may be traced, so that motions can be differentiated by it."""
@@ -85,6 +85,15 @@ class AbstractSystem(AbstractAcceleration):
     def control(self, parameters: tuple[float, ...]) -> Callable | None:
         """Inputs and parameters as a function of time, for one case."""
         return Constant(jnp.asarray(parameters)) if self.columns.external else None
+
+    @property
+    def constraints(self) -> Holonomic | None:
+        """The constraints on all coordinates, where the state holds only the independent ones."""
+        return None
+
+    def complete(self, trajectory: Trajectory) -> Trajectory:
+        """All coordinates of a motion: the same motion where there are no constraints."""
+        return trajectory
 
     def exact(self, x0: State, ts: Float[Array, " samples"]) -> State | None:
         """The motion in closed form, where there is one."""

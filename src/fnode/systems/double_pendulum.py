@@ -51,4 +51,4 @@ class DoublePendulum(AbstractSystem):
 
     @property
     def conservative(self):
-        return self.joint_friction == 0
+        return bool(self.joint_friction == 0)

@@ -63,7 +63,7 @@ class MassSpringDamper(AbstractSystem):
 
     @property
     def conservative(self):
-        return self.damping == 0
+        return bool(self.damping == 0)
 
     def exact(self, x0, ts):
         return linear_motion(self, x0, ts)

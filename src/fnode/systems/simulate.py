@@ -22,7 +22,7 @@ def configured(system: type[AbstractSystem], parameters: Mapping[str, float | tu
     defaults = {field.name: field.default for field in dataclasses.fields(system)}
     for name, value in parameters.items():
         default: Any = defaults[choose("parameter", name, defaults)]
-        if np.shape(default) != np.shape(value):
+        if np.shape(0.0 if default is None else default) != np.shape(value):
             raise InputError(f"parameter '{name}' must look like {default}, got {value}")
     return system(**{name: _numbers(value) for name, value in parameters.items()})
 
@@ -58,12 +58,14 @@ def recordings(
     dt: float | None = None,
     data_solver: str | None = None,
     noise: float = 0.0,
+    full: bool = False,
     key: PRNGKeyArray,
     moved: int = 0,
 ) -> tuple[Recording, ...]:
     """The system's experiment as recordings: clean truth, and training parts with noise where asked for.
 
-    `moved` numbers the start: 0 is the given one, the others lie 5 % of each column's spread away from it.
+    With `full` the motion is given by all coordinates, not only the independent ones. `moved` numbers the start: 0 is
+    the given one, the others lie 5 % of each column's spread away from it.
     """
     solver = None if data_solver in (None, "exact") else solver_named(data_solver)
     if data_solver == "exact" and system.exact(system.protocol.start, jnp.zeros(1)) is None:
@@ -82,6 +84,7 @@ def recordings(
             there = State(x0.q + shift[:n], x0.v + shift[n:])
             truth = simulate(system, ts, start=there, control=control, solver=solver)
         truth.checked("the simulated motion")
+        truth = system.complete(truth) if full else truth
         observed = noisy(truth[:training], noise, jax.random.fold_in(key, len(made) + 1_000_000)) if training else None
         made.append(Recording(case.name, truth, observed, control))
     return tuple(made)

@@ -60,4 +60,4 @@ def scale_by_adam(b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> opta
 
         return jax.tree.map(step, mean, square), optax.ScaleByAdamState(count, mean, square)
 
-    return optax.GradientTransformation(init, update)
+    return optax.GradientTransformation(init, update)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,183 @@
+"""Labels: speed on a long record, and accuracy against methods whose parameters were chosen with the truth.
+
+    python benchmarks/labels.py [--json] [--quick]
+
+One thread. `--quick`: one draw of noise instead of three. The oracle takes most of the time.
+"""
+
+import os
+
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from _bench import interleaved, result, show
+from scipy.interpolate import make_smoothing_spline
+from scipy.signal import savgol_filter
+
+from fnode.derivatives import DERIVATIVES, label
+from fnode.derivatives._penalised import Problem
+from fnode.solvers import TIGHT, rollout
+from fnode.systems import SYSTEMS
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns about optional parts that are not used here
+        import pynumdiff
+        from pynumdiff.utils import simulate
+except ModuleNotFoundError:
+    sys.exit("this benchmark compares with pynumdiff: pip install pynumdiff")
+
+NOISES = (0.001, 0.01, 0.05)
+DRAWS = 1 if "--quick" in sys.argv else 3
+AUTO = DERIVATIVES["auto"]
+
+
+def relative(value, truth):
+    return float(np.sqrt(np.mean((value - truth) ** 2)) / np.std(truth))
+
+
+def study_channels():
+    """The eight channels of the paper's systems: times, positions, velocities, accelerations."""
+    ts = 0.01 * np.arange(300)
+    for name in ("mass_spring_damper", "triple_mass_spring_damper", "double_pendulum", "cart_pole"):
+        system = SYSTEMS[name]()
+        x = rollout(system, system.protocol.start, jnp.asarray(ts), solver=TIGHT)
+        a = jax.vmap(lambda t, x, system=system: system.acceleration(t, x))(ts, x)
+        for q, v, rate in zip(np.asarray(x.q).T, np.asarray(x.v).T, np.asarray(a).T, strict=True):
+            yield ts, q, v, rate
+
+
+UNSEEN = (
+    lambda t: jnp.sin(2 * t + 1.5 * jnp.sin(0.7 * t)),
+    lambda t: 1 / (1 + (t - 4) ** 2) + 0.05 * t,
+    lambda t: jnp.sin(5 * t) * jnp.sin(0.4 * t),
+    lambda t: jnp.tanh(t - 3) + 0.2 * jnp.cos(3 * t),
+    lambda t: jnp.log(1 + t) * jnp.cos(t**1.3),
+)
+
+
+def unseen_channels():
+    """Signals that are not in the study, short and long, differentiated exactly."""
+    for count in (250, 1200):
+        ts = np.linspace(0.0, 10.0, count) + 0.01
+        for signal in UNSEEN:
+            rate = jax.grad(signal)
+            yield ts, *(np.asarray(jax.vmap(f)(ts)) for f in (signal, rate, jax.grad(rate)))
+
+
+def oracle(ts, y, truth, order):
+    """The least error of Savitzky-Golay, penalised splines and pynumdiff over their parameters, told by the truth."""
+    dt, count = ts[1] - ts[0], len(ts)
+    candidates = []
+    for degree in (2, 3, 4, 5, 6, 7, 9):
+        for width in np.unique(np.geomspace(degree + 2, count, 30).astype(int) // 2 * 2 + 1):
+            if degree < width <= count:
+                candidates.append(savgol_filter(y, width, degree, deriv=order, delta=dt))
+    for m in (2, 3, 4, 5):
+        problem = Problem(ts, y - np.mean(y), max(8, count // 3), m)
+        rows = problem.basis.rows((ts - ts[0]) / problem.step, order).matrix
+        for cutoff in np.geomspace(0.03, 4.0, 40):
+            solution = problem.solve(cutoff)
+            if solution is not None:
+                candidates.append(rows @ solution.coefficients / problem.step**order)
+    if order == 1:
+        for model in (1, 2, 3):
+            for ratio in np.linspace(0.0, 16.0, 17):
+                candidates.append(pynumdiff.rtsdiff(y, dt, model, ratio, True)[1])
+        for power in (1, 2, 3):
+            for cutoff in np.geomspace(0.005, 0.5, 16):
+                candidates.append(pynumdiff.butterdiff(y, dt, power, cutoff)[1])
+        for cutoff in np.geomspace(0.005, 0.5, 16):
+            candidates.append(pynumdiff.spectraldiff(y, dt, cutoff, "even", True)[1])
+    return min(relative(value, truth) for value in candidates if np.all(np.isfinite(value)))
+
+
+def noisy_cases(channels):
+    """Every channel under every noise, from velocities and from positions: several draws of each case."""
+    rng = np.random.default_rng(7)
+    for ts, q, v, a in channels:
+        for noise in NOISES:
+            for signal, order in ((v, 1), (q, 2)):
+                ys = [signal + noise * np.std(signal) * rng.normal(size=len(ts)) for _ in range(DRAWS)]
+                yield noise, ts, np.stack(ys, axis=1), a, order
+
+
+def pynumdiff_cases():
+    """The six test signals of pynumdiff."""
+    for name in ("sine", "triangle", "pop_dyn", "linear_autonomous", "pi_cruise_control", "lorenz_x"):
+        simulated = getattr(simulate, name)
+        draws = [simulated(noise_parameters=(0, 0.1), random_seed=seed) for seed in range(1, DRAWS + 1)]
+        ys = np.stack([y for y, _, _ in draws], axis=1)
+        yield 0.1, 0.01 * np.arange(len(ys)), ys, draws[0][2], 1
+
+
+def against_oracle(cases):
+    """Our error over the oracle's in each case, and the root mean square of error over standard deviation.
+
+    Errors are root mean squares over the draws of a case: on a single draw the oracle is sometimes merely lucky.
+    """
+    ratios, scores = [], []
+    for noise, ts, ys, truth, order in cases:
+        found = AUTO(ts, ys, order=order)
+        error = found.value - truth[:, None]
+        best = np.sqrt(np.mean([oracle(ts, y, truth, order) ** 2 for y in ys.T]))
+        ratios.append(np.sqrt(np.mean(error**2)) / np.std(truth) / best)
+        scores.append((noise, order, np.sqrt(np.mean(error**2 / found.variance))))
+    return np.array(ratios), np.array(scores)
+
+
+def speed():
+    """10,000 noisy samples of two tones: value and variance, against the two peers."""
+    ts = np.linspace(0.0, 100.0, 10_000)
+    y = np.sin(ts) + 0.5 * np.sin(2.3 * ts + 1) + 0.01 * np.random.default_rng(0).normal(size=len(ts))
+    truth = np.cos(ts) + 1.15 * np.cos(2.3 * ts + 1)
+    smoothers = {
+        "auto": lambda: AUTO(ts, y[:, None]).value[:, 0],
+        "rts": lambda: pynumdiff.rtsdiff(y, ts[1], 3, ratio)[1],
+        "spline": lambda: make_smoothing_spline(ts, y)(ts, 1),
+    }
+    ratio, best = 0.0, np.inf
+    for guess in np.linspace(0.0, 12.0, 13):  # the peer's parameter is chosen with the truth, and not timed
+        error = relative(pynumdiff.rtsdiff(y, ts[1], 3, guess)[1], truth)
+        ratio, best = (guess, error) if error < best else (ratio, best)
+    errors = {name: relative(smoother(), truth) for name, smoother in smoothers.items()}
+    seconds = dict(zip(smoothers, interleaved(*smoothers.values(), repeats=5), strict=True))
+    return seconds, errors
+
+
+def main():
+    seconds, errors = speed()
+    results = {}
+    for peer in ("rts", "spline"):
+        results[f"seconds {peer}"] = result(seconds["auto"], seconds[peer], "s")
+        results[f"error {peer}"] = result(errors["auto"], errors[peer], "")
+    study = list(study_channels())
+    clean = [relative(label(t, q[:, None], v[:, None]).rate.value[:, 0], a) for t, q, v, a in study]
+    clean += [relative(label(t, q[:, None]).rate.value[:, 0], a) for t, q, _, a in study]
+    results["clean, worst"] = result(max(clean), 1e-6, "")
+    notes = []
+    for name, cases, mean_goal, worst_goal in (
+        ("study", noisy_cases(study), 1.4, 4.0),
+        ("pynumdiff", pynumdiff_cases(), 1.3, np.inf),
+        ("unseen", noisy_cases(unseen_channels()), 1.6, 6.0),
+    ):
+        ratios, scores = against_oracle(cases)
+        results[f"{name} / oracle, mean"] = result(float(np.exp(np.mean(np.log(ratios)))), mean_goal, "")
+        if np.isfinite(worst_goal):
+            results[f"{name} / oracle, worst"] = result(float(np.max(ratios)), worst_goal, "")
+        for noise, order in sorted({(noise, order) for noise, order, _ in scores}):
+            here = scores[(scores[:, 0] == noise) & (scores[:, 1] == order), 2]
+            notes.append(
+                f"{name}: noise {noise:g}, derivative {order:g}: median rms of error / sd {np.median(here):.2f}"
+            )
+    show("labels (peer of the last rows: the goal)", results, notes)
+
+
+if __name__ == "__main__":
+    main()

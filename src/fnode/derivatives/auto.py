@@ -1,0 +1,97 @@
+"""The default: method and parameters chosen from the samples alone, channel by channel."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from fnode.derivatives._base import AbstractSmoother, Curve
+from fnode.derivatives._noise import measured_noise, robust_sd
+from fnode.derivatives.gaussian_process import GaussianProcess
+from fnode.derivatives.smoothing_spline import SmoothingSpline
+from fnode.derivatives.spline import InterpolatingSpline
+
+ROUNDS = 20
+LARGEST_SHARE = 0.1  # of the samples: if more look like outliers, the noise is not what it seems, and all are kept
+SPIKE = 1e-4  # of the signal: a disturbance of clean data that interpolation must not pass through
+NEGLIGIBLE = 1e-6  # of the signal: distances that rounding to single precision explains
+QUICK, SMOOTH = SmoothingSpline(m=(4,)), SmoothingSpline()
+PROCESS, THROUGH = GaussianProcess(), InterpolatingSpline()
+ADAPTIVE_ROUNDS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Auto(AbstractSmoother):
+    """Interpolation where the samples are clean, a smooth curve where they are noisy, without outliers.
+
+    The noise is measured by high differences, relative to the channel's spread. Below `clean` (a tenth of it for second
+    derivatives) a spline goes through every sample; above, a Gaussian process is drawn, or a smoothing spline below
+    `faint`, where the covariance of a process is all rounding, and for records too `long` for full matrices. A spline
+    that adapts its stiffness takes their place when it predicts each sample from the others better by `doubt` in minus
+    twice the log likelihood (per `long` samples): adapting is a freedom that it does not see. Samples further than
+    `outlier` standard deviations from the curve are left aside and the curve is drawn again.
+    """
+
+    clean: float = 1e-8
+    faint: float = 3e-7
+    long: int = 500
+    outlier: float = 5.0
+    doubt: float = 15.0
+    process: GaussianProcess = PROCESS
+    smooth: SmoothingSpline = SMOOTH
+    through: InterpolatingSpline = THROUGH
+
+    linear: ClassVar[bool] = False
+
+    @property
+    def minimum(self) -> int:
+        return 8
+
+    def fit(self, ts, y, order):
+        noise, largest = measured_noise(ts, y)
+        kept = np.ones(len(ts), bool)
+        if len(ts) >= 2 * self.minimum and largest > max(self.outlier * noise, NEGLIGIBLE):
+            kept = self.inliers(ts, y, noise)
+            noise, largest = measured_noise(ts[kept], y[kept])
+        curve = self.once(ts[kept], y[kept], order, noise, largest)
+        near = self.near(curve, ts, y, kept)
+        if not np.array_equal(near, kept) and self.enough(near):  # the better curve takes samples back, or finds more
+            kept, curve = near, self.once(ts[near], y[near], order, *measured_noise(ts[near], y[near]))
+        return dataclasses.replace(curve, rejected=tuple(int(i) for i in np.flatnonzero(~kept)))
+
+    def once(self, ts: np.ndarray, y: np.ndarray, order: int, noise: float, largest: float) -> Curve:
+        """The curve through or near all of these samples."""
+        if len(ts) >= self.through.minimum and noise < self.clean / 10 ** (order - 1) and largest < SPIKE:
+            return self.through.fit(ts, y, order)
+        if len(ts) < self.smooth.minimum:
+            return self.process.fit(ts, y, order)
+        if noise < self.faint or len(ts) > self.long:
+            even = self.smooth.near(ts, y, noise)
+            best = ((even.basis.degree + 1) // 2,)
+        else:
+            even, best = self.process.fit(ts, y, order), self.smooth.m
+        adapted = SmoothingSpline(m=best, rounds=ADAPTIVE_ROUNDS).near(ts, y, noise)
+        doubt = self.doubt * max(1.0, len(ts) / self.long)
+        return adapted if adapted.surprise < even.surprise - doubt else even
+
+    def inliers(self, ts: np.ndarray, y: np.ndarray, noise: float) -> np.ndarray:
+        """Which samples lie near a quickly drawn curve; the farthest go first, since they bend it towards them."""
+        kept = np.ones(len(ts), bool)
+        for _ in range(ROUNDS):
+            curve = QUICK.near(ts[kept], y[kept], noise)
+            far = ~self.near(curve, ts, y, kept)
+            distance = np.abs(y - curve.at(ts)[0])
+            worst = far & kept & (distance > 0.5 * np.max(distance[far & kept], initial=0.0))
+            back = ~far & ~kept
+            if not np.any(worst | back):
+                break
+            kept = kept & ~worst | back
+        return kept if self.enough(kept) else np.ones(len(ts), bool)
+
+    def near(self, curve: Curve, ts: np.ndarray, y: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Which samples lie within the usual distance of a curve drawn through those kept."""
+        distance = np.abs(y - curve.at(ts)[0])
+        return distance <= max(self.outlier * robust_sd(distance[kept]), NEGLIGIBLE)
+
+    def enough(self, kept: np.ndarray) -> bool:
+        return bool(np.sum(kept) >= max((1 - LARGEST_SHARE) * len(kept), self.minimum))

@@ -1,0 +1,38 @@
+"""Planar mechanisms: bodies, joints and forces that compile to one field, and their motion."""
+
+from fnode.mechanisms.assembly import Assembly, assemble
+from fnode.mechanisms.bodies import GROUND, Body
+from fnode.mechanisms.description import mechanism_from, read_mechanism
+from fnode.mechanisms.forces import FORCES, AbstractForce, Force, Spring, Torque, Torsion
+from fnode.mechanisms.friction import Friction
+from fnode.mechanisms.joints import JOINTS, AbstractJoint, Distance, Fixed, PointOnLine, Prismatic, Revolute
+from fnode.mechanisms.mechanism import Mechanism
+from fnode.mechanisms.simulation import Partitioned, Partitioning, Projecting, simulate
+
+__all__ = [
+    "FORCES",
+    "GROUND",
+    "JOINTS",
+    "AbstractForce",
+    "AbstractJoint",
+    "Assembly",
+    "Body",
+    "Distance",
+    "Fixed",
+    "Force",
+    "Friction",
+    "Mechanism",
+    "Partitioned",
+    "Partitioning",
+    "PointOnLine",
+    "Prismatic",
+    "Projecting",
+    "Revolute",
+    "Spring",
+    "Torque",
+    "Torsion",
+    "assemble",
+    "mechanism_from",
+    "read_mechanism",
+    "simulate",
+]

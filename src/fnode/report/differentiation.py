@@ -1,0 +1,104 @@
+"""The page of `fnode differentiate`: how good the derivatives of a file are, before anything is learned."""
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from fnode.derivatives import Diagnosis, Labels
+from fnode.report.document import Picture, render
+from fnode.report.figures import OTHER, PREDICTED, TRUE, label, styled
+from fnode.trajectory import Trajectory
+
+HEADINGS = (
+    "trajectory",
+    "coordinate",
+    "method",
+    "from",
+    "noise",
+    "freedom",
+    "error",
+    "eta'",
+    "eta_z",
+    "outliers",
+    "bridged",
+)
+
+
+def row(name: str, coordinate: str, diagnosis: Diagnosis) -> tuple[str, ...]:
+    """One line of the table of diagnostics."""
+
+    def shown(value):
+        return "-" if value is None else f"{value:.2g}"
+
+    return (
+        name,
+        coordinate,
+        diagnosis.method,
+        diagnosis.source,
+        shown(diagnosis.noise_relative),
+        "-" if diagnosis.freedom is None else f"{diagnosis.freedom:.0f}",
+        shown(diagnosis.error_relative),
+        shown(diagnosis.eta_prime),
+        shown(diagnosis.eta_z),
+        str(len(diagnosis.outliers)),
+        str(diagnosis.bridged),
+    )
+
+
+def differentiation(source: str, method: str, found: dict[str, tuple[Trajectory, Labels]]) -> str:
+    """The page as HTML text: a table, and four panels per coordinate."""
+    rows, pictures = [], []
+    for name, (trajectory, labels) in found.items():
+        for i, column in enumerate(trajectory.columns.coordinates):
+            rows.append(row(name, column.name, labels.diagnostics[i]))
+            several = f" of trajectory {name}" if len(found) > 1 else ""
+            pictures.append(Picture(f"{column.name}{several}", panels(trajectory, labels, i)))
+    values = {"source": source, "method": method, "headings": HEADINGS, "rows": rows}
+    return render("labels.html", f"Derivatives of {source}", pictures, **values)
+
+
+def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
+    """Signal, derivative with its band, residuals and spectrum of one coordinate."""
+    columns = trajectory.columns
+    measured_in = columns.coordinates[i] if columns.first_order or not columns.velocities else columns.velocities[i]
+    rate_in = measured_in.rate if columns.first_order else columns.accelerations[i]
+    ts = np.asarray(trajectory.ts)
+    measured = np.asarray((trajectory.x.q if columns.first_order else trajectory.x.v)[:, i])
+    smooth = labels.q if columns.first_order else labels.v
+    rate = labels.rate.value[:, i]
+    figure = make_subplots(2, 2, vertical_spacing=0.18, horizontal_spacing=0.12)
+    _add(figure, ts, measured, "samples", TRUE, 1, 1, mode="markers")
+    if smooth is not None:
+        _add(figure, ts, smooth.value[:, i], "curve", PREDICTED, 1, 1)
+        residual = measured - smooth.value[:, i]
+        _add(figure, ts, residual, "residual", OTHER, 2, 1, mode="markers")
+    else:
+        note = {"text": "this method passes through every sample", "xref": "x3 domain", "yref": "y3 domain"}
+        figure.add_annotation(x=0.5, y=0.5, showarrow=False, **note)
+    if labels.rate.sd is not None:
+        two = 2 * labels.rate.sd[:, i]
+        edge = {"x": np.concatenate([ts, ts[::-1]]), "y": np.concatenate([rate + two, (rate - two)[::-1]])}
+        colour = {"line": {"width": 0}, "fillcolor": "rgba(0, 114, 178, 0.25)"}
+        figure.add_trace(go.Scatter(**edge, **colour, fill="toself", name="95 % band"), 1, 2)
+    _add(figure, ts, rate, "derivative", PREDICTED, 1, 2)
+    frequency = np.fft.rfftfreq(len(ts), np.median(np.diff(ts)))[1:]
+    for values, name, colour in ((measured, "samples", TRUE), (rate, "derivative", PREDICTED)):
+        finite = np.where(np.isfinite(values), values, np.nanmean(values))
+        power = np.abs(np.fft.rfft(finite - finite.mean()) * np.sqrt(2) / len(ts))[1:]
+        _add(figure, frequency, power, f"spectrum of {name}", colour, 2, 2)
+    for place, (across, up) in {
+        (1, 1): ("t (s)", label(measured_in)),
+        (1, 2): ("t (s)", label(rate_in)),
+        (2, 1): ("t (s)", f"residual of {label(measured_in)}"),
+        (2, 2): ("frequency (Hz)", "amplitude"),
+    }.items():
+        figure.update_xaxes(title_text=across, row=place[0], col=place[1])
+        figure.update_yaxes(title_text=up, row=place[0], col=place[1])
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1, row=2, col=2)
+    figure.update_xaxes(type="log", dtick=1, row=2, col=2)
+    return styled(figure, height=640)
+
+
+def _add(figure, x, y, name, colour, row, col, mode="lines"):
+    style = {"line": {"color": colour, "width": 2}} if mode == "lines" else {"marker": {"size": 4, "color": colour}}
+    figure.add_trace(go.Scatter(x=x, y=y, mode=mode, name=name, **style), row, col)
