@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from fnode.constraints import Holonomic, solve_kkt
+from fnode.constraints import Holonomic, solve_kkt, solve_sparse_kkt
 from fnode.errors import InputError
 from fnode.field import AbstractAcceleration
 from fnode.mechanisms.bodies import GROUND, Body
@@ -145,20 +145,14 @@ class Mechanism(AbstractAcceleration):
         """Accelerations, multipliers and the generalised friction forces that go with them."""
         inputs = self._inputs(u)
         slips = [self._slip(friction, x) for friction in self.friction]
-        # Accelerations and multipliers are linear in friction: one factorisation answers for all of its directions.
-        directions = jnp.stack([direction for _, direction in slips], axis=1) if slips else jnp.zeros((x.q.size, 0))
-        force = jnp.column_stack([self.applied(t, x, u), directions])
-        gamma = self.constraints.gamma(x.q, x.v)
-        gamma = jnp.column_stack([gamma, jnp.zeros((gamma.size, len(slips)))])
-        if self.redundant or self._massless:
-            responses = solve_kkt(
-                jnp.diag(self.mass), self.constraints.jacobian(x.q), force, gamma, redundant=self.redundant
-            )
-        else:
-            responses = solve_sparse_kkt(self.mass, self._sparse_jacobian(x.q), force, gamma)
+        force, gamma = self.applied(t, x, u), self.constraints.gamma(x.q, x.v)
         if not slips:
-            return responses[0][:, 0], responses[1][:, 0], jnp.zeros_like(x.q)
+            return *self._respond(x.q, force, gamma), jnp.zeros_like(x.q)
 
+        # Accelerations and multipliers are linear in friction: one factorisation answers for all of its directions.
+        directions = jnp.stack([direction for _, direction in slips], axis=1)
+        still = jnp.zeros((gamma.size, len(slips)), gamma.dtype)
+        responses = self._respond(x.q, jnp.column_stack([force, directions]), jnp.column_stack([gamma, still]))
         grip = jnp.stack(
             [
                 inputs.get(friction.input, friction.mu) * jnp.tanh(rate / friction.v_s)
@@ -192,6 +186,13 @@ class Mechanism(AbstractAcceleration):
 
     def _joint(self, friction: Friction) -> AbstractSliding:
         return next(j for j in self.joints if isinstance(j, AbstractSliding) and j.name == friction.joint)
+
+    def _respond(self, q, force, gamma):
+        """Accelerations and multipliers under given forces, or under several at once in columns."""
+        if self.redundant or self._massless:
+            jacobian = self.constraints.jacobian(q)
+            return solve_kkt(jnp.diag(self.mass), jacobian, force, gamma, redundant=self.redundant)
+        return solve_sparse_kkt(self.mass, self._sparse_jacobian(q), force, gamma)
 
     def _ends(self, part: AbstractJoint | AbstractForce, q) -> tuple[Array, Array]:
         """The poses of the two bodies of a joint or force."""

@@ -38,30 +38,38 @@ def motion(recording: Recording, predicted: State) -> go.Figure:
     return styled(figure, height=110 + 210 * rows)
 
 
-def phase(recording: Recording, predicted: State) -> go.Figure:
+def phases(run: Run) -> go.Figure:
     """Velocity against coordinate: the training part dashed, the test part dotted, as in the paper."""
-    coordinates, velocities = recording.truth.columns.coordinates, recording.truth.columns.velocities
-    figure = make_subplots(1, len(coordinates), horizontal_spacing=0.12)
-    k = recording.training
-    for i, (q, v) in enumerate(zip(coordinates, velocities, strict=True)):
-        row, col = 1, i + 1
-        truth = recording.truth.x
-        first = i == 0
-        figure.add_trace(_line(truth.q[:, i], truth.v[:, i], "truth", TRUE, width=4, legend=first), row=row, col=col)
-        parts = (
-            ("model, training part", slice(k), "dash", PREDICTED),
-            ("model, test part", slice(max(k - 1, 0), None), "dot", OTHER),
-        )
-        for name, part, dash, colour in parts:
-            if predicted.q[part].shape[0] > 1:
-                figure.add_trace(
-                    _line(predicted.q[part, i], predicted.v[part, i], name, colour, dash=dash, legend=first),
-                    row=row,
-                    col=col,
+    part, seed = run.chosen
+    columns = run.model.columns
+    panels = [(k, i) for k in range(len(part.recordings)) for i in range(len(columns.coordinates))]
+    across = min(len(panels), 4 if len(part.recordings) > 1 else 3)
+    rows = -(-len(panels) // across)
+    several = len(part.recordings) > 1
+    titles = [part.recordings[k].name for k, _ in panels] if several else None
+    figure = make_subplots(
+        rows, across, subplot_titles=titles, horizontal_spacing=0.3 / across, vertical_spacing=0.3 / rows
+    )
+    told: set[str] = set()
+    for number, (k, i) in enumerate(panels):
+        recording, predicted = part.recordings[k], one_member(part.predictions[k], seed)
+        row, col = number // across + 1, number % across + 1
+        truth, samples = recording.truth.x, recording.training
+        lines = [
+            ("truth", truth, slice(None), TRUE, "solid", 4),
+            ("model, training part", predicted, slice(samples), PREDICTED, "dash", 2),
+            ("model, test part", predicted, slice(max(samples - 1, 0), None), OTHER, "dot", 2),
+        ]
+        for name, x, stretch, colour, dash, width in lines:
+            if x.q[stretch].shape[0] > 1:
+                line = _line(
+                    x.q[stretch, i], x.v[stretch, i], name, colour, width=width, dash=dash, legend=name not in told
                 )
-        figure.update_xaxes(title_text=label(q), row=row, col=col)
-        figure.update_yaxes(title_text=label(v), row=row, col=col)
-    return styled(figure, height=420)
+                figure.add_trace(line, row=row, col=col)
+                told.add(name)
+        figure.update_xaxes(title_text=label(columns.coordinates[i]), row=row, col=col)
+        figure.update_yaxes(title_text=label(columns.velocities[i]), row=row, col=col)
+    return styled(figure, height=120 + 300 * rows, legend_above=60 if several else 0)
 
 
 def losses(run: Run) -> go.Figure:
@@ -79,12 +87,6 @@ def losses(run: Run) -> go.Figure:
     return styled(figure, height=380)
 
 
-def chosen_predictions(run: Run) -> list[tuple[Recording, State]]:
-    """Each recording of the chosen start with the chosen seed's rollout."""
-    part, seed = run.chosen
-    return [(r, one_member(p, seed)) for r, p in zip(part.recordings, part.predictions, strict=True)]
-
-
 def label(column: Column) -> str:
     """Name and unit, for an axis."""
     return f"{column.name} ({column.unit})" if column.unit else column.name
@@ -97,12 +99,14 @@ def _line(x, y, name, colour, *, width=2, dash="solid", legend=True):
     )
 
 
-def styled(figure: go.Figure, *, height: int) -> go.Figure:
+def styled(figure: go.Figure, *, height: int, legend_above: int = 0) -> go.Figure:
+    """The look of all pictures; `legend_above` leaves so many pixels for titles between legend and panels."""
+    lift = legend_above / max(height - 110 - legend_above, 1)
     return figure.update_layout(
         height=height,
         template="plotly_white",
-        margin={"l": 80, "r": 20, "t": 50, "b": 60},
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
+        margin={"l": 80, "r": 20, "t": 50 + legend_above, "b": 60},
+        legend={"orientation": "h", "y": 1.0 + lift, "yanchor": "bottom", "x": 0},
         hovermode="closest",
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",

@@ -1,23 +1,64 @@
 """The page of a run."""
 
-from fnode.learn import Run
+import dataclasses
+
+from fnode.errors import InputError
+from fnode.learn import Run, completed, one_member
 from fnode.recording import Recording
 from fnode.report import figures
+from fnode.report.animation import animation
 from fnode.report.document import Picture, render
+
+MOST_MOTIONS = 4  # that are drawn one by one; phase portraits are drawn of all
 
 
 def page(run: Run, scores: dict) -> str:
     """The report of a run as HTML text."""
+    part, seed = run.chosen
     pictures = []
-    for recording, predicted in figures.chosen_predictions(run):
-        name = f" of trajectory {recording.name}" if len(run.chosen[0].recordings) > 1 else ""
+    for number in _shown(run):
+        recording = part.recordings[number]
+        predicted = one_member(part.predictions[number], seed)
+        name = f" of trajectory {recording.name}" if len(part.recordings) > 1 else ""
         pictures.append(Picture(f"Motion{name}", figures.motion(recording, predicted), _shading(recording)))
-        if recording.truth.columns.velocities:
-            pictures.append(Picture(f"Phase portrait{name}", figures.phase(recording, predicted)))
+    if run.model.columns.velocities:
+        pictures.append(Picture("Phase portraits", figures.phases(run)))
+    if run.constrained:
+        pictures.extend(_mechanism(run))
     note = "Loss of each seed; the best epoch of each is the one kept."
     pictures.append(Picture("Training", figures.losses(run), note))
     title = f"{scores['system']}: {scores['model']}, recipe {scores['recipe']}"
     return render("run.html", title, pictures, scores=scores, config=run.config.to_toml())
+
+
+def _shown(run: Run) -> list[int]:
+    """The recordings to draw one by one: all, or the first and last of those trained on and of those held out."""
+    recordings = run.chosen[0].recordings
+    if len(recordings) <= MOST_MOTIONS:
+        return list(range(len(recordings)))
+    seen = [k for k, recording in enumerate(recordings) if recording.training]
+    held = [k for k, recording in enumerate(recordings) if not recording.training]
+    return [k for group in (seen, held) if group for k in sorted({group[0], group[-1]})]
+
+
+def _mechanism(run: Run) -> list[Picture]:
+    """All coordinates of the last recording, completed from the learned ones, and the mechanism in motion."""
+    part, seed = run.chosen
+    number = len(part.recordings) - 1
+    recording = part.recordings[number]
+    truth = run.complete(recording.truth)
+    try:
+        predicted = completed(run, part, number, seed)
+    except InputError:
+        return []
+    whole = dataclasses.replace(recording, truth=truth)
+    note = f"Trajectory {recording.name}: solved from the constraints at every sample. {_shading(recording)}"
+    pictures = [Picture("All coordinates", figures.motion(whole, predicted.x), note)]
+    mechanism = getattr(run.system, "mechanism", None)
+    if mechanism is not None:
+        moving = animation(mechanism, {"truth": truth, "model": predicted})
+        pictures.append(Picture("The mechanism", moving, f"Trajectory {recording.name}."))
+    return pictures
 
 
 def _shading(recording: Recording) -> str:
