@@ -1,10 +1,12 @@
 """Experiments, run cell by cell and kept."""
 
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
+from fnode.bench.friction_depth import FrictionDepth
 from fnode.bench.label_study import LabelStudy
 from fnode.bench.run import run_bench
 from fnode.bench.store import Store
 
-EXPERIMENTS: dict[str, AbstractExperiment] = {experiment.name: experiment for experiment in (LabelStudy(),)}
+STUDIES = (LabelStudy(), FrictionDepth())
+EXPERIMENTS: dict[str, AbstractExperiment] = {study.name: study for study in STUDIES}
 
-__all__ = ["EXPERIMENTS", "AbstractExperiment", "Cell", "Heading", "LabelStudy", "Store", "run_bench"]
+__all__ = ["EXPERIMENTS", "AbstractExperiment", "Cell", "FrictionDepth", "Heading", "LabelStudy", "Store", "run_bench"]

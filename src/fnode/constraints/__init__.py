@@ -2,7 +2,7 @@
 
 from fnode.constraints.completion import complete, complete_accelerations, complete_positions, complete_velocities
 from fnode.constraints.holonomic import Holonomic
-from fnode.constraints.kkt import solve_kkt, solve_sparse_kkt
+from fnode.constraints.kkt import solve_kkt
 from fnode.constraints.partition import Partition, find_partition, given_partition, jacobian_rank
 from fnode.constraints.projection import project
 
@@ -18,5 +18,4 @@ __all__ = [
     "jacobian_rank",
     "project",
     "solve_kkt",
-    "solve_sparse_kkt",
 ]

@@ -7,6 +7,7 @@ from fnode.mechanisms.forces import FORCES, AbstractForce, Force, Spring, Torque
 from fnode.mechanisms.friction import Friction
 from fnode.mechanisms.joints import JOINTS, AbstractJoint, Distance, Fixed, PointOnLine, Prismatic, Revolute
 from fnode.mechanisms.mechanism import Mechanism
+from fnode.mechanisms.minimal import Minimal
 from fnode.mechanisms.simulation import Partitioned, Partitioning, Projecting, simulate
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Force",
     "Friction",
     "Mechanism",
+    "Minimal",
     "Partitioned",
     "Partitioning",
     "PointOnLine",

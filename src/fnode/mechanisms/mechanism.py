@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from fnode.constraints import Holonomic, solve_kkt, solve_sparse_kkt
+from fnode.constraints import Holonomic, solve_kkt
 from fnode.errors import InputError
 from fnode.field import AbstractAcceleration
 from fnode.mechanisms.bodies import GROUND, Body
@@ -189,25 +189,14 @@ class Mechanism(AbstractAcceleration):
 
     def _respond(self, q, force, gamma):
         """Accelerations and multipliers under given forces, or under several at once in columns."""
-        if self.redundant or self._massless:
-            jacobian = self.constraints.jacobian(q)
-            return solve_kkt(jnp.diag(self.mass), jacobian, force, gamma, redundant=self.redundant)
-        return solve_sparse_kkt(self.mass, self._sparse_jacobian(q), force, gamma)
+        mass = jnp.diag(self.mass) if self._massless else self.mass
+        return solve_kkt(mass, self.constraints.jacobian(q), force, gamma, redundant=self.redundant)
 
     def _ends(self, part: AbstractJoint | AbstractForce, q) -> tuple[Array, Array]:
         """The poses of the two bodies of a joint or force."""
         poses = self.poses(q)
         first, second = part.bodies
         return poses[first], poses[second]
-
-    def _sparse_jacobian(self, q) -> list[dict[int, Array]]:
-        """The derivatives of `phi` by constraint and coordinate: those of the two bodies of its joint."""
-        rows = []
-        for joint in self.joints:
-            blocks = dict(zip(joint.bodies, jax.jacrev(joint.residual, (0, 1))(*self._ends(joint, q)), strict=True))
-            touched = [(3 * k + i, body.name, i) for k, body in enumerate(self.bodies) for i in range(3)]
-            rows += [{j: blocks[name][row, i] for j, name, i in touched if name in blocks} for row in range(joint.rows)]
-        return rows
 
     def _along(self, part: AbstractJoint | AbstractForce, measure, x: State):
         """A measure of two poses, its rate, and by body the direction in which it pulls."""

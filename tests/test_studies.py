@@ -1,0 +1,155 @@
+"""The commands around labels and experiments, as their users meet them."""
+
+import json
+import math
+import sys
+
+import numpy as np
+import polars
+import pytest
+
+from fnode.bench import EXPERIMENTS, AbstractExperiment, Cell, Heading, Store, run_bench
+from fnode.bench.label_study import label_errors
+from fnode.cli import main
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def fnode(*words):
+        monkeypatch.setattr(sys, "argv", ["fnode", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return stop.value.code, printed.out, printed.err
+
+    return fnode
+
+
+class Squares(AbstractExperiment):
+    """Counts how often it is asked."""
+
+    name = "squares"
+    title = "Squares"
+
+    def __init__(self):
+        self.asked = []
+
+    def cells(self, seeds, quick):
+        return [Cell({"number": number}) for number in range(seeds)]
+
+    def compute(self, cell):
+        if cell.inputs["number"] == 3 and len(self.asked) < 4:
+            self.asked.append("interrupted")
+            raise KeyboardInterrupt
+        self.asked.append(cell.inputs["number"])
+        return {"square": cell.inputs["number"] ** 2}
+
+    def present(self, results):
+        rows = tuple((str(cell.inputs["number"]), str(result["square"])) for cell, result in results)
+        return [Heading("All", "Numbers and squares.", ("number", "square"), rows)]
+
+
+def test_finished_cells_are_kept_through_interrupts_and_repeats(tmp_path):
+    experiment = Squares()
+    with pytest.raises(KeyboardInterrupt):
+        run_bench([experiment], tmp_path, seeds=5, quick=False)
+    tables = run_bench([experiment], tmp_path, seeds=5, quick=False)
+    run_bench([experiment], tmp_path, seeds=5, quick=False)
+    assert experiment.asked == [0, 1, 2, "interrupted", 3, 4]
+    assert tables["squares"][0].rows[4] == ("4", "16")
+    assert "| 4 | 16 |" in (tmp_path / "squares.md").read_text()
+
+
+def test_other_inputs_and_other_code_have_other_folders(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    one, two = Cell({"seed": 1}), Cell({"seed": 2})
+    assert store.path("squares", one) != store.path("squares", two)
+    before = store.path("squares", one)
+    monkeypatch.setattr("fnode.bench.store.code_version", lambda experiment: "another")
+    assert store.path("squares", one) != before
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_values_with_cells_of_their_own(name):
+    experiment = EXPERIMENTS[name]
+    assert experiment.name == name
+    cells = [json.dumps(cell.inputs) for cell in experiment.cells(2, quick=False)]
+    assert len(cells) == len(set(cells))
+    assert 0 < len(experiment.cells(1, quick=True)) <= len(cells)
+
+
+def test_the_label_study_knows_that_smooth_methods_win_on_noise():
+    found = label_errors("mass_spring_damper", noise=0.01, source="velocities", draw=0)
+    assert found["auto"]["error"][0] < found["difference3"]["error"][0] / 3
+    assert 0.2 < found["auto"]["z"][0] < 5
+
+
+def test_differentiate_writes_values_and_deviations_and_draws_them(command, tmp_path):
+    data, labels = tmp_path / "data.csv", tmp_path / "labels.csv"
+    assert command("simulate", "mass_spring", "--steps", 200, "--noise", 0.01, "-o", data)[0] == 0
+    code, out, err = command("differentiate", data, "-o", labels, "--json")
+    assert code == 0, err
+    diagnosis = json.loads(out)[0]
+    assert diagnosis["coordinate"] == "x"
+    assert 0.005 < diagnosis["noise_relative"] < 0.02
+    table = polars.read_csv(labels)
+    error = table["dd_x"].to_numpy() - (-5 * np.cos(math.sqrt(5) * table["t"].to_numpy()))
+    assert np.sqrt(np.mean(error**2)) < 0.2
+    assert np.all(np.abs(error) < 6 * table["sd_dd_x"].to_numpy())
+    page = (tmp_path / "labels.html").read_text()
+    assert "residual of d_x" in page
+    assert 'src="http' not in page
+
+
+def test_differentiate_bridges_missing_values(command, tmp_path):
+    data = tmp_path / "data.csv"
+    command("simulate", "mass_spring", "--steps", 100, "-o", data)
+    table = polars.read_csv(data)
+    holed = table.with_columns(d_x=polars.when(table["t"].is_between(0.3, 0.35)).then(None).otherwise(table["d_x"]))
+    holed.write_csv(data)
+    code, out, err = command("differentiate", data, "-o", tmp_path / "labels.csv", "--json")
+    assert code == 0, err
+    assert json.loads(out)[0]["bridged"] >= 5
+    assert polars.read_csv(tmp_path / "labels.csv")["dd_x"].is_finite().all()
+
+
+def test_names_from_files_are_shown_and_not_run(command, tmp_path):
+    evil = "<script>alert(1)</script>"
+    rows = "\n".join(f"{0.01 * k},{k},{math.sin(k)}" for k in range(30))
+    (tmp_path / "evil.csv").write_text(f"t,{evil},d_{evil}\n{rows}\n")
+    code, _, err = command("differentiate", tmp_path / "evil.csv", "-o", tmp_path / "out.csv")
+    assert code == 0, err
+    assert evil not in (tmp_path / "out.html").read_text()
+
+
+def test_a_mechanism_file_is_simulated_in_all_its_coordinates(command, tmp_path):
+    pendulum = """
+gravity = 9.81
+[[body]]
+name = "bob"
+mass = 1.0
+inertia = 0.1
+pose = [1.0, 0.0, 0.0]
+[[joint]]
+name = "pin"
+type = "revolute"
+bodies = ["ground", "bob"]
+points = [[0.0, 0.0], [-1.0, 0.0]]
+"""
+    (tmp_path / "pendulum.toml").write_text(pendulum)
+    code, _, err = command("simulate", tmp_path / "pendulum.toml", "--steps", 51, "-o", tmp_path / "swing.csv")
+    assert code == 0, err
+    table = polars.read_csv(tmp_path / "swing.csv")
+    length = np.hypot(table["x_bob"].to_numpy(), table["y_bob"].to_numpy())
+    np.testing.assert_allclose(length, 1.0, atol=1e-12)
+    (tmp_path / "broken.toml").write_text(pendulum.replace('"bob"]', '"rod"]'))
+    code, _, err = command("simulate", tmp_path / "broken.toml", "-o", tmp_path / "swing.csv")
+    assert code == 2
+    assert "rod" in err
+
+
+def test_an_unknown_experiment_is_told_which_there_are(command, tmp_path):
+    code, _, err = command("bench", "nonsense", "-o", tmp_path / "b")
+    assert code == 2
+    assert "label_study" in err
+    assert not (tmp_path / "b").exists()
