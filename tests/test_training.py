@@ -9,7 +9,7 @@ import pytest
 
 from fnode.errors import InputError
 from fnode.models import FNODE, Scaler, is_trainable
-from fnode.systems import SYSTEMS, MassSpringDamper, recordings
+from fnode.systems import SYSTEMS, DoublePendulum, MassSpringDamper, recordings
 from fnode.training import Adam, DerivativeLoss, Diverged, Huber, Labelled, SquaredError, fit
 from fnode.trajectory import State
 
@@ -159,6 +159,14 @@ def test_a_network_that_sees_positions_ignores_velocities():
     field = jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, some_models(sees="positions"))
     slow, fast = (field.acceleration(0.0, State(jnp.ones(1), jnp.array([v]))) for v in (0.0, 9.0))
     np.testing.assert_array_equal(slow, fast)
+
+
+def test_a_network_that_sees_sines_and_cosines_repeats_with_every_turn():
+    field = FNODE.untrained(DoublePendulum.columns, width=8, depth=1, turns=(True, False), key=KEYS[0])
+    here = State(jnp.array([0.3, 0.7]), jnp.array([1.0, -2.0]))
+    turned, moved = (State(here.q.at[k].add(2 * jnp.pi), here.v) for k in (0, 1))
+    np.testing.assert_allclose(field.acceleration(0.0, turned), field.acceleration(0.0, here), atol=1e-12)
+    assert float(jnp.abs(field.acceleration(0.0, moved) - field.acceleration(0.0, here)).max()) > 1e-3
 
 
 def test_xavier_weights_have_their_spread_and_biases_are_zero():

@@ -47,6 +47,7 @@ class Network(Section):
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2
     inputs: Literal["state", "positions"] = "state"
+    angles: Literal["plain", "sincos"] = "plain"  # how the network is shown coordinates that are angles
     scale: bool = False
 
 

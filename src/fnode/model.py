@@ -129,9 +129,10 @@ def untrained(
     """Models with fresh weights, one per key, in the precision of the recipe; `samples` set the scalers."""
     choose("model", config.model, MODELS)
     network = config.network
+    turns = tuple(network.angles == "sincos" and column.angle for column in columns.coordinates)
     features = targets = None
     if network.scale and samples is not None:
-        features = Scaler.of(jax.vmap(lambda s: observation(s.x, s.u, network.inputs))(samples))
+        features = Scaler.of(jax.vmap(lambda s: observation(s.x, s.u, network.inputs, turns))(samples))
         targets = Scaler.of(samples.rate)
 
     def one(key):
@@ -140,6 +141,7 @@ def untrained(
             width=network.width,
             depth=network.depth,
             sees=network.inputs,
+            turns=turns,
             features=features,
             targets=targets,
             key=key,

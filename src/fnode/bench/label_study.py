@@ -1,5 +1,6 @@
 """How good labels are: every method on the paper's systems, with and without noise, and what it does to a rollout."""
 
+import functools
 from collections import defaultdict
 from typing import Any
 
@@ -14,7 +15,8 @@ from fnode.derivatives import DERIVATIVES
 from fnode.errors import InputError
 from fnode.learn import prepare, resolved, run
 from fnode.metrics import mse
-from fnode.systems import SYSTEMS, configured, recordings
+from fnode.systems import SYSTEMS, noisy, recordings
+from fnode.trajectory import Trajectory
 
 STUDIED = ("mass_spring_damper", "triple_mass_spring_damper", "double_pendulum", "cart_pole")
 NOISES = (0.0, 0.001, 0.01, 0.05)
@@ -66,9 +68,9 @@ class LabelStudy(AbstractExperiment):
 
 def label_errors(system: str, noise: float, source: str, draw: int) -> dict[str, Any]:
     """Relative error and diagnostics of every channel by every method; None where a method does not apply."""
-    recording = recordings(configured(SYSTEMS[system], {}), noise=noise, key=jax.random.key(draw))[0]
-    observed, truth = recording.observed, np.asarray(recording.truth.a)[: recording.training]
-    assert observed is not None
+    part = training_part(system)
+    assert part.a is not None
+    observed, truth = noisy(part, noise, jax.random.key(draw)), np.asarray(part.a)
     ts, q, v = (np.asarray(values) for values in (observed.ts, observed.x.q, observed.x.v))
     found = {}
     for method in DERIVATIVES:
@@ -88,6 +90,13 @@ def label_errors(system: str, noise: float, source: str, draw: int) -> dict[str,
             **{field: [getattr(d, field) for d in labels.diagnostics] for field in DIAGNOSTICS.values()},
         }
     return found
+
+
+@functools.cache
+def training_part(system: str) -> Trajectory:
+    """The clean training part of a system's experiment."""
+    recording = recordings(SYSTEMS[system](), key=jax.random.key(0))[0]
+    return recording.truth[: recording.training]
 
 
 def training_effect(system: str, labels: str, draw: int, epochs: int) -> dict[str, float]:

@@ -18,12 +18,14 @@ class FNODE(AbstractAcceleration):
     """Accelerations from coordinates, velocities, inputs and parameters by one network.
 
     With `sees="positions"` the network knows no velocities: a field that symplectic schemes integrate exactly as such.
+    Coordinates marked in `turns` are shown by their sine and cosine: the field then repeats with every turn.
     """
 
     network: eqx.nn.MLP
     features: Scaler
     targets: Scaler
     sees: Sees = eqx.field(static=True)
+    turns: tuple[bool, ...] = eqx.field(static=True)
 
     @classmethod
     def untrained(
@@ -33,21 +35,25 @@ class FNODE(AbstractAcceleration):
         width: int,
         depth: int,
         sees: Sees = "state",
+        turns: tuple[bool, ...] | None = None,
         features: Scaler | None = None,
         targets: Scaler | None = None,
         key: PRNGKeyArray,
     ) -> "FNODE":
         """A model with fresh weights; without scalers the network sees and gives plain physical units."""
         n = len(columns.coordinates)
-        inputs = n * (2 if sees == "state" else 1) + len(columns.external)
+        turns = turns or (False,) * n
+        inputs = n * (2 if sees == "state" else 1) + sum(turns) + len(columns.external)
         network = perceptron(inputs, n, width=width, depth=depth, key=key)
-        return cls(network, features or Scaler.identity(inputs), targets or Scaler.identity(n), sees)
+        return cls(network, features or Scaler.identity(inputs), targets or Scaler.identity(n), sees, turns)
 
     def acceleration(self, t, x, u=None):
-        return self.targets.restore(self.network(self.features.standardise(observation(x, u, self.sees))))
+        shown = observation(x, u, self.sees, self.turns)
+        return self.targets.restore(self.network(self.features.standardise(shown)))
 
 
-def observation(x, u, sees: Sees):
+def observation(x, u, sees: Sees, turns: tuple[bool, ...]):
     """What the network is shown of a state: one flat array."""
-    shown = [x.q] if sees == "positions" else [x.q, x.v]
+    places = [jnp.stack([jnp.sin(q), jnp.cos(q)]) if turn else q[None] for q, turn in zip(x.q, turns, strict=True)]
+    shown = places if sees == "positions" else [*places, x.v]
     return jnp.concatenate(shown if u is None else [*shown, u])
