@@ -28,7 +28,7 @@ types: setup
 	$(BIN)/basedpyright
 
 test: lint types
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --durations=20
 
 bench: .venv/peers
 	$(BIN)/python benchmarks/train_step.py

@@ -44,7 +44,7 @@ DOWNHILL = (math.cos(SLOPE), -math.sin(SLOPE))
 
 
 def largest(values):
-    return float(jnp.max(jnp.abs(values)))
+    return float(np.max(np.abs(values)))
 
 
 def with_rate(mechanism, **rates):
@@ -72,11 +72,11 @@ def pendulum(joint, *, inertia=0.0):
 def acceleration(mechanism, u=None):
     """At a start that obeys the joints as it stands."""
     assert largest(mechanism.phi(mechanism.start.q)) < 1e-12
-    return eqx.filter_jit(lambda m, x, u: m.acceleration(0.0, x, u))(mechanism, mechanism.start, u)
+    return np.asarray(eqx.filter_jit(lambda m, x, u: m.acceleration(0.0, x, u))(mechanism, mechanism.start, u))
 
 
 def test_every_force_gives_its_textbook_acceleration():
-    along = jnp.array([*DOWNHILL, 0.0])
+    along = np.array([*DOWNHILL, 0.0])
     weight = 9.81 * math.sin(SLOPE)
     assert largest(acceleration(block()) - weight * along) < 1e-13
     moving = tuple(3.0 * part for part in (*DOWNHILL, 0.0))
@@ -111,7 +111,7 @@ def test_pendula_swing_as_they_should(name):
     inertia = 3.0 * 4.0 + (0.5 if name == "revolute" else 0.0)
     angular = -3.0 * 9.81 * 2.0 * math.sin(1.0) / inertia
     a = acceleration(PENDULA[name])
-    assert largest(a[:2] - 2.0 * angular * jnp.array([math.cos(1.0), math.sin(1.0)])) < 1e-12
+    assert largest(a[:2] - 2.0 * angular * np.array([math.cos(1.0), math.sin(1.0)])) < 1e-12
     assert abs(float(a[2]) - (angular if name == "revolute" else 0.0)) < 1e-12
 
 
@@ -125,7 +125,7 @@ def test_a_weld_makes_two_bodies_one():
     moment = -9.81 * (3.0 * 2 * math.sin(1.0) + 1.0 * x)
     inertia = 3.0 * 4.0 + 0.5 + 0.1 + x**2 + y**2
     a = acceleration(patched)
-    assert largest(a[jnp.array([2, 5])] - moment / inertia) < 1e-12
+    assert largest(a[[2, 5]] - moment / inertia) < 1e-12
 
 
 def test_a_bodiless_inertia_is_no_obstacle_where_the_joint_holds_it():
@@ -137,7 +137,7 @@ def test_a_bodiless_inertia_is_no_obstacle_where_the_joint_holds_it():
 def test_friction_on_a_slope_is_coulombs(speed):
     rubbing = block(friction=(Friction("slope", 0.3),), rate=(speed * DOWNHILL[0], speed * DOWNHILL[1], 0.0))
     expected = 9.81 * (math.sin(SLOPE) - math.copysign(0.3, speed) * math.cos(SLOPE))
-    assert largest(acceleration(rubbing) - expected * jnp.array([*DOWNHILL, 0.0])) < 1e-12
+    assert largest(acceleration(rubbing) - expected * np.array([*DOWNHILL, 0.0])) < 1e-12
 
 
 def test_friction_and_multiplier_are_consistent():
@@ -183,23 +183,24 @@ def test_friction_without_a_consistent_branch_is_not_made_up():
         )
 
     dragged, pushed = acceleration(rod(1.0)), acceleration(rod(-1.0))
-    assert bool(jnp.all(jnp.isfinite(dragged))) != bool(jnp.all(jnp.isfinite(pushed)))
+    assert bool(np.all(np.isfinite(dragged))) != bool(np.all(np.isfinite(pushed)))
 
 
 def test_redundant_joints_change_nothing_but_the_multipliers():
-    twice = dataclasses.replace(
-        FOUR_BAR, joints=(*FOUR_BAR.joints, dataclasses.replace(FOUR_BAR.joints[1], name="crank pin again"))
-    )
-    once, doubled = assemble(FOUR_BAR), assemble(twice)
+    single = PENDULA["revolute"]
+    pins = (*single.joints, dataclasses.replace(single.joints[0], name="pin again"))
+    once, doubled = assemble(single), assemble(dataclasses.replace(single, joints=pins))
     assert doubled.mechanism.redundant
     assert not once.mechanism.redundant
-    assert largest(doubled.start.q - once.start.q) < 1e-12
-    dynamics = eqx.filter_jit(lambda mechanism: mechanism.dynamics(0.0, once.start))
-    (a, multipliers, _), (same, shared, _) = dynamics(once.mechanism), dynamics(doubled.mechanism)
+    assert largest(np.asarray(doubled.start.q) - np.asarray(once.start.q)) < 1e-12
+    x = State(once.start.q, jnp.array([2 * math.cos(1.0), 2 * math.sin(1.0), 1.0]))
+    (a, multipliers, _), (same, shared, _) = (
+        jax.tree.map(np.asarray, eqx.filter_jit(lambda m, x: m.dynamics(0.0, x))(assembly.mechanism, x))
+        for assembly in (once, doubled)
+    )
     assert largest(a - same) < 1e-9
-    pin = doubled.mechanism.rows("crank pin")
-    assert largest(shared[pin] - multipliers[pin] / 2) < 1e-8
-    assert largest(shared[doubled.mechanism.rows("crank pin again")] - multipliers[pin] / 2) < 1e-8
+    for pin in ("pin", "pin again"):
+        assert largest(shared[doubled.mechanism.rows(pin)] - multipliers / 2) < 1e-8
 
 
 def test_two_routes_agree_keep_constraints_and_energy_and_pass_dead_centres():
@@ -216,16 +217,12 @@ def test_two_routes_agree_keep_constraints_and_energy_and_pass_dead_centres():
         assert largest(motion.x.q - reference.x.q) < 1e-8
         assert largest(motion.x.v - reference.x.v) < 1e-8
     assert mechanism.conservative
+    levels = jax.jit(jax.vmap(mechanism.constraints.residuals))
+    energies = jax.jit(jax.vmap(lambda x: (mechanism.energy(x), mechanism.kinetic(x.q, x.v))))
     for motion in (reference, *others):
-        levels = jax.jit(jax.vmap(mechanism.constraints.residuals))(motion.x.q, motion.x.v, motion.a)
-        assert max(map(largest, levels)) < 1e-10
-        assert energy_drift(mechanism, motion) < 1e-9
-
-
-def energy_drift(mechanism, motion):
-    """The largest change of energy, as a part of the largest kinetic energy."""
-    energy, kinetic = jax.jit(jax.vmap(lambda x: (mechanism.energy(x), mechanism.kinetic(x.q, x.v))))(motion.x)
-    return largest(energy - energy[0]) / float(kinetic.max())
+        assert max(map(largest, levels(motion.x.q, motion.x.v, motion.a))) < 1e-10
+        energy, kinetic = map(np.asarray, energies(motion.x))
+        assert largest(energy - energy[0]) < 1e-9 * kinetic.max()
 
 
 def parallelogram(angle, rate):
@@ -273,7 +270,7 @@ def test_many_mechanisms_at_once_are_each_of_them():
 def test_inputs_reach_the_forces_they_are_named_in():
     mechanism = block(forces=(Force((GROUND, "block"), axis=DOWNHILL, input="push"),), gravity=0.0)
     assert [column.name for column in mechanism.columns.inputs] == ["push"]
-    assert largest(acceleration(mechanism, jnp.array([6.0])) - 3.0 * jnp.array([*DOWNHILL, 0.0])) < 1e-13
+    assert largest(acceleration(mechanism, jnp.array([6.0])) - 3.0 * np.array([*DOWNHILL, 0.0])) < 1e-13
     assert largest(acceleration(mechanism)) < 1e-13
 
 

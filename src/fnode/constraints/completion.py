@@ -77,7 +77,7 @@ def complete(
     one before was heading, so that the branch is kept. Accelerations are completed where the trajectory has them. An
     error says when the independent coordinates cease to determine the others.
     """
-    q, v, a, orientation = _complete_samples(constraints, partition, trajectory, guess)
+    q, v, a, orientation = _complete_samples(constraints, partition, trajectory.ts, trajectory.x, trajectory.a, guess)
     bad = ~np.isfinite(np.asarray(q)).all(axis=1) | (np.asarray(orientation) != np.asarray(orientation)[0])
     if bad.any():
         k = int(np.argmax(bad))
@@ -90,10 +90,10 @@ def complete(
 
 
 @eqx.filter_jit
-def _complete_samples(constraints, partition, trajectory, guess):
+def _complete_samples(constraints, partition, ts, x, a, guess):
     """One compiled loop over the samples; each is predicted from the one before by its velocity and acceleration."""
-    known = trajectory.a is not None
-    accelerations = trajectory.a if known else jnp.zeros_like(trajectory.x.v)
+    known = a is not None
+    accelerations = a if known else jnp.zeros_like(x.v)
 
     def advance(carry, sample):
         t, x, a_free = sample
@@ -106,9 +106,7 @@ def _complete_samples(constraints, partition, trajectory, guess):
         return (t, q, v, a), (q, v, a, jnp.linalg.slogdet(fixed)[0])
 
     still = jnp.zeros_like(guess)
-    _, (q, v, a, orientation) = jax.lax.scan(
-        advance, (trajectory.ts[0], guess, still, still), (trajectory.ts, trajectory.x, accelerations)
-    )
+    _, (q, v, a, orientation) = jax.lax.scan(advance, (ts[0], guess, still, still), (ts, x, accelerations))
     return q, v, a if known else None, orientation
 
 
