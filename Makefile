@@ -28,7 +28,7 @@ types: setup
 	$(BIN)/basedpyright
 
 test: lint types
-	$(BIN)/pytest -n 2 --durations=20
+	$(BIN)/pytest -n 2 --dist worksteal
 
 bench: .venv/peers
 	$(BIN)/python benchmarks/train_step.py

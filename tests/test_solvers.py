@@ -1,5 +1,8 @@
 """Laws of every integrator: its order, time reversal, energy, gradients."""
 
+import functools
+
+import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,43 +19,49 @@ FIXED = [name for name, solver in SOLVERS.items() if isinstance(solver, Abstract
 ADAPTIVE = [name for name in SOLVERS if name not in FIXED]
 
 
-def final(field, start, steps, solver, control=None, until=1.0):
-    """The state at the end, as one array."""
-    x = rollout(field, start, jnp.linspace(0.0, until, steps + 1), solver=solver, control=control)
+def final(field, start, steps, solver, control=None):
+    """The state after a second, as one array."""
+    x = rollout(field, start, jnp.linspace(0.0, 1.0, steps + 1), solver=solver, control=control)
     return jnp.concatenate([x.q[-1], x.v[-1]])
 
 
-@pytest.mark.parametrize("name", FIXED)
-@pytest.mark.parametrize(
-    "field",
-    [
-        MassSpring(),
-        TripleMassSpringDamper(dampings=(20.0, 10.0, 5.0)),
-        DoublePendulum(),
-        DoublePendulum(joint_friction=0.3),
-    ],
-    ids=["positions only", "damped", "quadratic in velocities", "friction"],
-)
-def test_fixed_step_schemes_converge_at_their_order(name, field):
+def push(t):
+    return jnp.array([3 * jnp.sin(4 * t)])
+
+
+FIELDS = {
+    "positions only": (MassSpring(), None),
+    "damped": (TripleMassSpringDamper(dampings=(20.0, 10.0, 5.0)), None),
+    "quadratic in velocities": (DoublePendulum(), None),
+    "friction": (DoublePendulum(joint_friction=0.3), None),
+    "controlled": (ForcedCartPole(), push),
+}
+
+
+@functools.cache
+def reference(kind):
+    """A start of each kind of field, and where it leads."""
+    field, control = FIELDS[kind]
     start = State(0.3 * field.protocol.start.q, field.protocol.start.v + 0.4)
-    exact = final(field, start, 4000, RK4)
-    errors = [jnp.linalg.norm(final(field, start, steps, SOLVERS[name]) - exact) for steps in (160, 320)]
+    if control is not None:  # the pole hangs down: near upright no step is small enough to see an order
+        start = State(jnp.array([0.0, 3.0]), jnp.zeros(2))
+    return start, final(field, start, 4000, RK4, control)
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("kind", FIELDS)
+def test_fixed_step_schemes_converge_at_their_order(name, kind):
+    field, control = FIELDS[kind]
+    start, exact = reference(kind)
+    errors = [jnp.linalg.norm(final(field, start, steps, SOLVERS[name], control) - exact) for steps in (160, 320)]
     assert abs(jnp.log2(errors[0] / errors[1]) - ORDERS[name]) < 0.25
 
 
-@pytest.mark.parametrize("name", FIXED)
-def test_schemes_keep_their_order_under_a_control(name):
-    field, start = ForcedCartPole(), State(jnp.array([0.0, 3.0]), jnp.zeros(2))
-
-    def push(t):
-        return jnp.array([3 * jnp.sin(4 * t)])
-
-    exact = final(field, start, 4000, RK4, push)
-    errors = [jnp.linalg.norm(final(field, start, steps, SOLVERS[name], push) - exact) for steps in (80, 160)]
-    assert abs(jnp.log2(errors[0] / errors[1]) - ORDERS[name]) < 0.3
+def test_every_adaptive_scheme_is_diffraxs():
+    assert all(issubclass(getattr(diffrax, name), diffrax.AbstractAdaptiveSolver) for name in ADAPTIVE)
 
 
-@pytest.mark.parametrize("name", ADAPTIVE)
+@pytest.mark.parametrize("name", ["Tsit5", "Dopri8", "Kvaerno5"])
 def test_adaptive_schemes_reach_the_exact_solution(name):
     field = MassSpringDamper()
     ts = jnp.linspace(0.0, 0.5, 6)
@@ -114,7 +123,7 @@ def test_a_velocity_dependent_field_keeps_its_energy_under_stormer_verlet():
     assert float(jnp.abs(energy[-1] - energy[0]) / kinetic) < 2e-3
 
 
-@pytest.mark.parametrize("name", ["rk4", "yoshida4", "Tsit5"])
+@pytest.mark.parametrize("name", ["yoshida4", "Tsit5"])
 def test_the_gradient_of_a_rollout_matches_finite_differences(name):
     def reach(stiffness):
         x = rollout(
