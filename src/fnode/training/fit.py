@@ -98,7 +98,9 @@ def fit(
             trained = optax.apply_updates(trained, jax.tree.map(lambda d: -rate.astype(d.dtype) * d, direction))
             return (trained, state), value
 
-        (trained, state), values = jax.lax.scan(step, (trained, state), (batches, used))
+        (trained, state), values = jax.lax.scan(
+            step, (trained, state), (batches, used), unroll=2
+        )  # spares a copy of the weights
         return trained, state, jnp.mean(values)
 
     def advance(progress: Progress, fixed, keys, until) -> Progress:
