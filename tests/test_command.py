@@ -166,6 +166,20 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
     assert not checkpoint.exists()
 
 
+def test_a_terminated_run_says_so_in_one_line(tmp_path):
+    words = ["learn", "mass_spring_damper", "--set", "epochs=100000", "--set", "width=8", "-o", str(tmp_path / "run")]
+    start = [sys.executable, "-c", "from fnode.cli import main; main()", *words]
+    run = subprocess.Popen(start, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "run/run.log").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    run.terminate()
+    _, err = run.communicate(timeout=120)
+    assert run.returncode == 130
+    assert err.count("\n") == 1
+    assert "interrupted" in err
+
+
 def test_lists_are_json_when_asked(command):
     code, out, _ = command("list", "systems", "--json")
     assert code == 0

@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 console = Console()
+INTERRUPTED = 130
 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change one setting; repeatable.")
@@ -31,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdou
 
 def main() -> None:
     """Run the command; every user's error is one line on stderr and exit code 2."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except typer.TyperException as error:
@@ -41,9 +42,15 @@ def main() -> None:
     except OSError as error:
         code = _complain(f"{error.filename or 'file'}: {error.strerror or error}")
     except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer itself turns an interrupt inside a command into this code
         print("fnode: interrupted; what was finished is kept", file=sys.stderr)  # noqa: T201
-        code = 130
     sys.exit(code or 0)
+
+
+def _interrupt(*_) -> None:
+    """SIGTERM acts as Ctrl-C, also where the shell has made SIGINT ineffective."""
+    raise KeyboardInterrupt
 
 
 def _complain(line: str) -> int:
