@@ -245,6 +245,9 @@ def test_bad_files_get_one_line_and_leave_no_trace(command, tmp_path, text, frag
 
 def test_an_occupied_folder_asks_for_force_and_foreign_files_are_safe(command, tmp_path):
     (tmp_path / "run").mkdir()
+    (tmp_path / "run/.git").mkdir()
+    refused(command("learn", "mass_spring", "-o", tmp_path / "run", "--force"), ".git")
+    (tmp_path / "run/.git").rmdir()
     (tmp_path / "run/thesis.tex").write_text("years of work")
     refused(command("learn", "mass_spring", "-o", tmp_path / "run"), "exists", "--force")
     refused(command("learn", "mass_spring", "-o", tmp_path / "run", "--force"), "thesis.tex")

@@ -1,6 +1,7 @@
 """The whole way from trajectories to scored models."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Sequence
 
@@ -14,6 +15,7 @@ from fnode.config import Config, merged, validated
 from fnode.config import Labels as LabelSettings
 from fnode.derivatives import Labels, derivative_named
 from fnode.errors import InputError, choose
+from fnode.metrics import flat
 from fnode.model import Model, cast, sampled_control, untrained
 from fnode.models import MODELS
 from fnode.recipes import recipe_values
@@ -28,10 +30,11 @@ WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """The recordings of one start, and the labels of those that have a training part."""
+    """The recordings of one start, the labels of those that have a training part, and how long both took."""
 
     recordings: tuple[Recording, ...]
     labels: tuple[Labels, ...]
+    seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,12 +136,17 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
     """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
     if config.system:
         system = configured(system_named(config.system), config.parameters)
-        made = [system_recordings(system, config, start) for start in range(config.starts)]
+        sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
     elif files and config.starts == 1:
-        made = [split(files, config.data.split)]
+        sources = [functools.partial(split, files, config.data.split)]
     else:
         raise InputError("starts can be moved only for a built-in system" if files else "got no trajectories")
-    prepared = [Prepared(recorded, _labels(recorded, config.labels.labels)) for recorded in made]
+    prepared = []
+    for source in sources:
+        began = time.perf_counter()
+        recorded = source()
+        labels = _labels(recorded, config.labels.labels)
+        prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
     for recorded in prepared:
         check_batch(config.training.batch, labelled(recorded.recordings, recorded.labels, config.labels).t.shape[0])
     return prepared
@@ -155,7 +163,8 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
         model = Model(fitted.models, columns, config, _time_step(recorded))
         predictions = tuple(predict_all(model, recording) for recording in recorded)
         jax.block_until_ready(predictions)
-        trained.append(Trained(start, recorded, part.labels, fitted, predictions, time.perf_counter() - began))
+        seconds = part.seconds + time.perf_counter() - began
+        trained.append(Trained(start, recorded, part.labels, fitted, predictions, seconds))
     members = [part.fit.models for part in trained]
     together = jax.tree.map(lambda *leaves: jnp.concatenate(leaves) if eqx.is_array(leaves[0]) else leaves[0], *members)
     model = Model(together, columns, config, _time_step(prepared[0].recordings))
@@ -225,7 +234,8 @@ def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> L
     weight = None
     if settings.weighted and labels.rate.sd is not None:
         # A label cannot count more than a hundred times the typical one: its deviation is itself an estimate.
-        precise = 1 / np.maximum(labels.rate.sd, 0.1 * np.median(labels.rate.sd[known], axis=0)) ** 2
+        least = np.maximum(0.1 * np.median(labels.rate.sd[known], axis=0), 1e-100)  # a channel may stand still
+        precise = 1 / np.maximum(labels.rate.sd, least) ** 2
         weight = jnp.asarray(precise / precise[known].mean(axis=0))
     samples = Labelled(observed.ts, x, observed.u, jnp.asarray(labels.rate.value), weight)
     return jax.tree.map(lambda leaf: leaf[known], samples)
@@ -292,7 +302,7 @@ def _window_error(model: Model, window: Recording) -> np.ndarray:
     """Per member: squared error in units of each column's spread."""
     predicted = predict_all(model, window)
     true = window.truth.states
-    error = jnp.concatenate([predicted.q, predicted.v], axis=-1) - true
+    error = flat(predicted) - true
     return np.asarray(jnp.mean(error**2 / jnp.maximum(jnp.var(true, axis=0), 1e-12), axis=(1, 2)))
 
 

@@ -126,7 +126,8 @@ class RunFolder:
 
 def _written_by_a_run(name: str) -> bool:
     known = (CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT, "model.json", "model.safetensors")
-    return name.startswith(("checkpoint-", ".")) or name in known
+    unfinished = name.startswith((".checkpoint-", *(f".{file}." for file in known)))  # a write that was killed
+    return name in known or name.startswith("checkpoint-") or unfinished
 
 
 def _as_far_as_it_goes(run: Run, part: Trained, number: int, seed: int) -> Trajectory:

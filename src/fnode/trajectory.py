@@ -1,7 +1,6 @@
 """The two records everything is made of: a state, and a trajectory of states."""
 
 import dataclasses
-from collections.abc import Iterable
 
 import equinox as eqx
 import jax
@@ -116,8 +115,3 @@ class Trajectory(eqx.Module):
                 f"(t = {self.ts[row]:g}); every value must be finite: remove or repair the row"
             )
         return self
-
-
-def stack_samples(trajectories: Iterable[Trajectory]) -> Trajectory:
-    """All samples of several trajectories in one record: for regression, where order does not matter."""
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trajectories)

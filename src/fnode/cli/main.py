@@ -256,7 +256,7 @@ def learn(
         "model": model,
         "seeds": seeds,
         "starts": starts,
-        "data": {"noise": noise} if noise else None,
+        "data": {"noise": noise} if noise is not None else None,
     }
     values = merged(stored, {name: value for name, value in top.items() if value is not None}, given, source)
     complete = resolved(values, values.get("recipe", "paper"), system)

@@ -1,6 +1,7 @@
 """The motion of a mechanism, by two routes that know nothing of each other."""
 
 import abc
+import dataclasses
 
 import equinox as eqx
 import jax
@@ -13,10 +14,10 @@ from fnode.errors import InputError
 from fnode.field import AbstractField
 from fnode.mechanisms.assembly import Assembly, assemble
 from fnode.mechanisms.mechanism import Mechanism
-from fnode.solvers import AbstractSolver, Adaptive
+from fnode.solvers import TIGHT, AbstractSolver
 from fnode.trajectory import State, Trajectory
 
-TIGHT = Adaptive("Dopri8", rtol=1e-13, atol=1e-13, max_steps=2_000)
+PATIENT = dataclasses.replace(TIGHT, max_steps=2_000)  # between two samples
 SINGULAR = 1e11
 """Condition number from which on a pose counts as singular."""
 
@@ -95,7 +96,7 @@ def simulate(
     ts: Float[Array, " samples"],
     *,
     control=None,
-    solver: AbstractSolver = TIGHT,
+    solver: AbstractSolver = PATIENT,
     route: AbstractRoute = Partitioning(),  # noqa: B008
 ) -> Trajectory:
     """The motion of a mechanism from its start, in all coordinates and at all three levels.
