@@ -1,0 +1,145 @@
+"""`fnode learn`: from a system or files to a scored model."""
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from fnode.cli._shared import Settings, app, console, prepare_jax, progress_bar, system_settings
+from fnode.errors import InputError
+
+
+@app.command()
+def learn(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The run folder.")],
+    sources: Annotated[list[str] | None, typer.Argument(help="A built-in system, or trajectory files.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="A named set of choices: see `fnode list recipes`.")] = None,
+    model: Annotated[str | None, typer.Option(help="What is learned: see `fnode list models`.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Networks trained side by side.")] = None,
+    starts: Annotated[int | None, typer.Option(help="Systems whose start is moved a little.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Gaussian noise on the training part.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with settings.")] = None,
+    settings: Settings = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier run.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved configuration and stop.")] = False,
+) -> None:
+    """Learn a model and score it. Example: `fnode learn mass_spring_damper --seeds 3 -o runs/msd`."""
+    prepare_jax()
+    from fnode.config import merged, read_config
+    from fnode.learn import resolved
+
+    stored = read_config(config) if config else {}
+    source = _source(sources or [], stored)
+    system = source.get("system")
+    given = system_settings(system, settings)
+    top = {
+        "recipe": recipe,
+        "model": model,
+        "seeds": seeds,
+        "starts": starts,
+        "data": {"noise": noise} if noise is not None else None,
+    }
+    values = merged(stored, {name: value for name, value in top.items() if value is not None}, given, source)
+    complete = resolved(values, values.get("recipe", "paper"), system)
+    if dry_run:
+        print(complete.to_toml(), end="")  # noqa: T201
+        return
+    _learn(complete, output, resume=resume, force=force)
+
+
+def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
+    from fnode import io
+    from fnode.learn import prepare, run
+    from fnode.run_folder import REPORT, RunFolder
+
+    folder = RunFolder(output)
+    if resume and folder.finished:
+        console.print(f"{output} is already finished", highlight=False)
+        return
+    folder.check(force=force, resume=resume)
+    prepared = prepare(config, _read_files(config.files))  # before the folder is made, so that bad data leaves no trace
+    folder.claim(config, force=force, resume=resume)
+    folder.log(f"learn {config.system or ' '.join(config.files)}: {config.model}, recipe {config.recipe}")
+    with _training_bar(config) as told:
+        finished = run(config, prepared, folder.watch(told, resume=resume))
+    figures = folder.write(finished)
+    from fnode.report import page
+
+    io.write_text(output / REPORT, page(finished, figures))
+    folder.log(f"finished: median MSE {figures['median']['mse']['full']}")
+    folder.tidy()
+    console.print(_score_table(figures))
+    console.print(f"report: {output / REPORT}", highlight=False)
+
+
+def _source(sources: list[str], stored: dict) -> dict:
+    """A system or files, from the arguments or else from the configuration file."""
+    from fnode.systems import SYSTEMS
+
+    if not sources:
+        if not (stored.get("system") or stored.get("files")):
+            raise InputError("nothing to learn from: name a system (see `fnode list systems`) or trajectory files")
+        return {name: stored[name] for name in ("system", "files") if name in stored}
+    if len(sources) == 1 and (sources[0] in SYSTEMS or "." not in sources[0]):
+        return {"system": sources[0]}
+    return {"files": sources}
+
+
+def _read_files(paths):
+    """All trajectories of all files; every file must have the columns of the first."""
+    from fnode import io
+
+    found = {}
+    columns = None
+    for path in paths:
+        for name, trajectory in io.read(path, columns).items():
+            columns = trajectory.columns
+            found[name if len(paths) == 1 else f"{Path(path).stem}/{name}"] = trajectory
+    return found
+
+
+@contextlib.contextmanager
+def _training_bar(config):
+    """A progress bar over all epochs of all starts; silent when nobody watches."""
+    epochs = config.training.epochs
+    with progress_bar("{task.fields[loss]}") as bar:
+        task = bar.add_task("learning", total=epochs * config.starts, loss="compiling")
+
+        def told(start, progress):
+            loss = f"loss {float(progress.best_loss.min()):.2e}"
+            bar.update(task, completed=start * epochs + int(progress.epoch), loss=loss)
+
+        yield told
+
+
+def _score_table(figures: dict) -> Table:
+    title = f"{figures['system']}: {figures['model']}, recipe {figures['recipe']}"
+    table = Table(title=title)
+    for heading in ("seed", "start", "MSE all", "train", "test", "drift", "compile", "train"):
+        table.add_column(heading, justify="right", no_wrap=True)
+
+    def shown(value):
+        return "-" if value is None else f"{value:.1e}"
+
+    def clock(value):
+        return f"{value:.1f} s"
+
+    for entry in figures["seeds"]:
+        errors, seconds = entry["mse"], entry["seconds"]
+        table.add_row(
+            str(entry["seed"]),
+            str(entry["start"]),
+            *(shown(errors[part]) for part in ("full", "train", "test")),
+            shown(entry["energy_drift"]),
+            clock(seconds["compile"]),
+            clock(seconds["train"]),
+        )
+    if len(figures["seeds"]) > 1:
+        table.add_section()
+        errors = figures["median"]["mse"]
+        drift = shown(figures["energy_drift"])
+        table.add_row("median", "", *(shown(errors[part]) for part in ("full", "train", "test")), drift, "", "")
+    return table
