@@ -73,7 +73,7 @@ class _Problem:
         """The coefficients of least imbalance for every ridge."""
         flat = design.reshape(-1, design.shape[-1]) / self.strength / np.sqrt(design.shape[0] * design.shape[1])
         left = np.concatenate([flat @ self.free, (flat @ self.prior)[:, None]], axis=1)
-        reduced: np.ndarray = scipy.linalg.qr(left, mode="r")[0][
+        reduced = np.asarray(np.linalg.qr(left, mode="r"))  # as many rows as coefficients, however many samples
             : left.shape[1]
         ]  # as many rows as coefficients, whatever the number of samples
         u, s, vt = np.linalg.svd(reduced[:, :-1], full_matrices=False)
