@@ -74,8 +74,6 @@ class _Problem:
         flat = design.reshape(-1, design.shape[-1]) / self.strength / np.sqrt(design.shape[0] * design.shape[1])
         left = np.concatenate([flat @ self.free, (flat @ self.prior)[:, None]], axis=1)
         reduced = np.asarray(np.linalg.qr(left, mode="r"))  # as many rows as coefficients, however many samples
-            : left.shape[1]
-        ]  # as many rows as coefficients, whatever the number of samples
         u, s, vt = np.linalg.svd(reduced[:, :-1], full_matrices=False)
         toward = u.T @ reduced[:, -1]
         found = []
