@@ -13,7 +13,7 @@ import pytest
 
 from fnode.cli import main
 
-QUICK = ("--set", "epochs=3", "--set", "width=4", "--set", "steps=40", "--set", "train=30")
+QUICK = ("--recipe", "paper", "--set", "epochs=3", "--set", "width=4", "--set", "steps=40", "--set", "train=30")
 
 
 def fnode(monkeypatch, capsys, *words):
@@ -117,7 +117,20 @@ def test_predict_goes_where_it_is_told(finished_run, command, tmp_path):
 def test_learning_from_a_file_equals_learning_from_its_system(finished_run, command, tmp_path, suffix):
     data = tmp_path / f"data.{suffix}"
     assert command("simulate", "mass_spring_damper", "--steps", 40, "-o", data)[0] == 0
-    code, _, err = command("learn", data, "--set", "epochs=3", "--set", "width=4", "--seeds", 2, "-o", tmp_path / "run")
+    code, _, err = command(
+        "learn",
+        data,
+        "--recipe",
+        "paper",
+        "--set",
+        "epochs=3",
+        "--set",
+        "width=4",
+        "--seeds",
+        2,
+        "-o",
+        tmp_path / "run",
+    )
     assert code == 0, err
     ours, theirs = (json.loads((path / "run/scores.json").read_text()) for path in (tmp_path, finished_run))
     assert ours["median"]["mse"]["full"] == pytest.approx(theirs["median"]["mse"]["full"], rel=1e-5)
@@ -146,7 +159,7 @@ def test_inputs_reach_the_network_and_the_rollout(command, tmp_path):
 
 def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
     """SIGKILL in the middle of training, then --resume: the model of an uninterrupted run."""
-    words = ["learn", "mass_spring_damper", "--set", "epochs=600", "--set", "width=32", "-o"]
+    words = ["learn", "mass_spring_damper", "--recipe", "paper", "--set", "epochs=600", "--set", "width=32", "-o"]
     environment = {**os.environ, "FNODE_CHECKPOINT_SECONDS": "0"}
     start = [sys.executable, "-c", "from fnode.cli import main; main()", *words]
     whole = subprocess.Popen([*start, str(tmp_path / "whole")], env=environment)
@@ -167,7 +180,18 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
 
 
 def test_a_terminated_run_says_so_in_one_line(tmp_path):
-    words = ["learn", "mass_spring_damper", "--set", "epochs=100000", "--set", "width=8", "-o", str(tmp_path / "run")]
+    words = [
+        "learn",
+        "mass_spring_damper",
+        "--recipe",
+        "paper",
+        "--set",
+        "epochs=100000",
+        "--set",
+        "width=8",
+        "-o",
+        str(tmp_path / "run"),
+    ]
     start = [sys.executable, "-c", "from fnode.cli import main; main()", *words]
     run = subprocess.Popen(start, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
@@ -187,7 +211,7 @@ def test_lists_are_json_when_asked(command):
 
 
 def test_dry_run_prints_the_configuration_and_writes_nothing(command, tmp_path):
-    code, out, _ = command("learn", "double_pendulum", "-o", tmp_path / "run", "--dry-run")
+    code, out, _ = command("learn", "double_pendulum", "--recipe", "paper", "-o", tmp_path / "run", "--dry-run")
     assert code == 0
     assert "learning_rate = 0.003" in out
     assert not (tmp_path / "run").exists()
@@ -205,7 +229,7 @@ def test_dry_run_prints_the_configuration_and_writes_nothing(command, tmp_path):
         (("learn", "mass_spring", "--set", "dt=-0.1"), ("dt", "greater than 0")),
         (("learn", "mass_spring", "--set", "dt=nan"), ("dt",)),
         (("learn", "mass_spring", "--set", "train=2"), ("2 samples", "at least 3")),
-        (("learn", "mass_spring", "--set", "batch=301"), ("301", "300")),
+        (("learn", "mass_spring", "--recipe", "paper", "--set", "batch=301"), ("301", "300")),
         (("learn", "mass_spring", "--set", "colour=red"), ("colour", "learning_rate")),
         (("learn", "mass_spring", "--set", "epochs"), ("epochs", "name=value")),
         (("learn", "mass_spring", "--seeds", "0"), ("seeds",)),

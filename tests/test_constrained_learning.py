@@ -10,7 +10,20 @@ import pytest
 from fnode.cli import main
 from fnode.derivatives import DERIVATIVES
 
-SMALL = ("--set", "width=8", "--set", "epochs=40", "--set", "batch=16", "--set", "steps=200", "--set", "train=100")
+SMALL = (
+    "--recipe",
+    "paper",
+    "--set",
+    "width=8",
+    "--set",
+    "epochs=40",
+    "--set",
+    "batch=16",
+    "--set",
+    "steps=200",
+    "--set",
+    "train=100",
+)
 NAMES = [f"{letter}{body}" for body in (1, 2, 3) for letter in ("x", "y", "theta")]
 
 

@@ -11,7 +11,7 @@ from fnode.errors import InputError
 from fnode.systems import MassSpringDamper, simulate
 from fnode.trajectory import State, Trajectory
 
-SMALL = {"network": {"width": 6}, "training": {"epochs": 5}}
+SMALL = {"recipe": "paper", "network": {"width": 6}, "training": {"epochs": 5}}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_python_refuses_what_the_command_refuses(swing):
     with pytest.raises(InputError, match="unknown recipe"):
         fnode.learn(swing, recipe="soup")
     with pytest.raises(InputError, match="epochs"):
-        fnode.learn(swing, training={"epochs": -1})
+        fnode.learn(swing, recipe="paper", training={"epochs": -1})
 
 
 def test_columns_name_everything_once():

@@ -57,9 +57,10 @@ class Network(Section):
 
 
 class Training(Section):
-    """How the learned function is fitted."""
+    """How the learned function is fitted: by gradients, or by least squares with the best of several `structures`."""
 
-    optimiser: Literal["adam", "adamw"] = "adam"
+    optimiser: Literal["adam", "adamw", "least_squares"] = "adam"
+    structures: tuple[Structure, ...] = ("library", "library_network", "linear_skip", "quadratic", "lagrangian")
     epochs: pydantic.PositiveInt = 450
     batch: pydantic.PositiveInt = 1
     learning_rate: pydantic.PositiveFloat = 1e-3

@@ -20,8 +20,9 @@ from fnode.field import AbstractField
 from fnode.metrics import flat
 from fnode.model import Model, cast, predict, sampled_control, untrained
 from fnode.models import MODELS
-from fnode.recipes import recipe_values
+from fnode.recipes import DEFAULT, recipe_values
 from fnode.recording import Recording
+from fnode.selection import Part, Verdict, select
 from fnode.solvers import solver_named
 from fnode.systems import AbstractSystem, configured, recordings, system_named
 from fnode.training import Adam, DerivativeLoss, Huber, Labelled, Progress, SquaredError, check_batch, fit
@@ -48,6 +49,12 @@ class Learned:
     history: np.ndarray
     seconds_compile: float
     seconds_train: float
+    ranking: tuple[Verdict, ...] = ()
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether nothing random had a part in it."""
+        return bool(self.ranking) and not any(verdict.random for verdict in self.ranking)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,16 +92,20 @@ class Run:
         return self.system.complete(motion) if self.system is not None and self.constrained else motion
 
     @property
+    def members(self) -> list[tuple[Trained, int]]:
+        """The start and the seed of every member of the model."""
+        return [(part, seed) for part in self.trained for seed in range(len(part.seeds))]
+
+    @property
     def chosen(self) -> tuple[Trained, int]:
         """The start and the seed of the member that predictions use."""
-        start, seed = divmod(self.model.chosen, self.config.seeds)
-        return self.trained[start], seed
+        return self.members[self.model.chosen]
 
 
 def completed(run: Run, part: Trained, number: int, seed: int) -> Trajectory:
     """One seed's rollout of one recording with its accelerations, and with the dependent coordinates where there are
     constraints: they are solved for at every sample and hold to round-off."""
-    truth, field = part.recordings[number].truth, run.model.member(part.start * run.config.seeds + seed)
+    truth, field = part.recordings[number].truth, part.seeds[seed].field
     x = part.predictions[seed][number]
     rate = _rates(field, truth.ts, x, truth.u)
     motion = Trajectory(truth.ts, x, truth.u, None if truth.columns.first_order else rate.v, columns=truth.columns)
@@ -111,6 +122,7 @@ class Watch:
     """Who is told about progress, and where an interrupted fit is found again; both do nothing by default."""
 
     report: Callable[[int, Progress], None] = lambda start, progress: None
+    note: Callable[[int, str], None] = lambda start, line: None
     resume_from: Callable[[int, Progress], Progress | None] = lambda start, fresh: None
 
 
@@ -127,7 +139,7 @@ def resolved(config: dict, recipe: str, system: str | None) -> Config:
 
 
 def learn(
-    trajectories: Trajectory | Sequence[Trajectory], *, recipe: str = "paper", watch: Watch = UNWATCHED, **settings
+    trajectories: Trajectory | Sequence[Trajectory], *, recipe: str = DEFAULT, watch: Watch = UNWATCHED, **settings
 ) -> Model:
     """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
 
@@ -254,7 +266,56 @@ def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> L
 
 
 def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
-    """Fit all seeds at once to the labelled training parts."""
+    """What every seed learns from the labelled training parts of one start."""
+    if config.training.optimiser != "least_squares":
+        return descend(config, prepared, start, watch)
+    found = []
+    for number in range(config.seeds):
+        found.append(choose_structure(config, prepared, config.seed + number, lambda line: watch.note(start, line)))
+        if found[0].deterministic:
+            break  # further seeds would come to the same
+    return tuple(found)
+
+
+def choose_structure(
+    config: Config, prepared: Prepared, seed: int, report: Callable[[str], None] = lambda line: None
+) -> Learned:
+    """The best structure for the data, by least squares."""
+    observed = [recording for recording in prepared.recordings if recording.observed is not None]
+    parts = [_part(recording, labels, config) for recording, labels in zip(observed, prepared.labels, strict=True)]
+    noises = [d.noise_relative or 0.0 for labels in prepared.labels for d in labels.diagnostics]
+    chosen = select(
+        parts[0].smooth.columns,
+        parts,
+        structures=config.training.structures,
+        noise=float(np.median(noises)),
+        solver=solver_named(config.rollout.solver),
+        key=jax.random.key(seed),
+        report=report,
+    )
+    return Learned(
+        chosen.field,
+        chosen.network,
+        chosen.history,
+        chosen.seconds_compile,
+        chosen.seconds_train - chosen.seconds_compile,
+        chosen.ranking,
+    )
+
+
+def _part(recording: Recording, labels: Labels, config: Config) -> Part:
+    observed = recording.observed
+    assert observed is not None
+    q, v = (
+        found.value if found is not None else given
+        for found, given in ((labels.q, observed.x.q), (labels.v, observed.x.v))
+    )
+    smooth = dataclasses.replace(observed, x=State(jnp.asarray(q), jnp.asarray(v)))
+    return Part(observed, smooth, recording.control, _samples(observed, labels, config.labels))
+
+
+def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
+    """Fit all seeds at once by gradient descent."""
     samples = labelled(prepared.recordings, prepared.labels, config.labels)
     settings, columns = config.training, prepared.recordings[0].truth.columns
     numbers = jnp.arange(config.seeds) + config.seed

@@ -15,9 +15,10 @@ from fnode import io
 from fnode.config import Config, Network, validated
 from fnode.errors import InputError, choose
 from fnode.field import AbstractField
-from fnode.models import FNODE, MODELS, AbstractForecaster, RolledOut, Scaler, observation
+from fnode.models import MODELS, AbstractForecaster, RolledOut
 from fnode.signals import LinearHold
 from fnode.solvers import solver_named
+from fnode.structures import fresh
 from fnode.training import Labelled
 from fnode.trajectory import Column, Columns, State, Trajectory
 
@@ -115,10 +116,10 @@ class Model:
         if hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest() != digest:
             raise InputError(f"{folder / ARRAYS} is damaged or not the one {DESCRIPTION} describes: restore it")
         with jax.enable_x64(True):
-            fresh = eqx.filter_eval_shape(
+            shapes = eqx.filter_eval_shape(
                 lambda: tuple(untrained(config, network, columns, jax.random.key(0)) for network in networks)
             )
-            members, _ = io.read_arrays(folder / ARRAYS, fresh)
+            members, _ = io.read_arrays(folder / ARRAYS, shapes)
         return cls(members, networks, columns, config, dt, chosen)
 
 
@@ -133,22 +134,7 @@ def untrained(
 ) -> AbstractField:
     """A model with fresh weights in the precision of the configuration; `samples` set its scalers."""
     choose("model", config.model, MODELS)
-    turns = tuple(network.angles == "sincos" and column.angle for column in columns.coordinates)
-    features = targets = None
-    if network.scale and samples is not None:
-        features = Scaler.of(jax.vmap(lambda s: observation(s.x, s.u, network.inputs, turns))(samples))
-        targets = Scaler.of(samples.rate)
-    field = FNODE.untrained(
-        columns,
-        width=network.width,
-        depth=network.depth,
-        sees=network.inputs,
-        turns=turns,
-        features=features,
-        targets=targets,
-        key=key,
-    )
-    return cast(field, config.training.precision)
+    return cast(fresh(network, columns, key, samples), config.training.precision)
 
 
 def cast(tree, precision: str):

@@ -41,7 +41,23 @@ def paper_code(system: str | None) -> Values:
     return {**table, "training": {**table.get("training", {}), "weight_decay": decay, "clip": clip}}
 
 
-RECIPES = {"paper": paper, "paper_code": paper_code}
+def auto(system: str | None) -> Values:
+    """The best structure by rollouts over held-out windows of the training part, fitted by least squares."""
+    return {
+        "labels": {"labels": "auto"},
+        "network": {"scale": True, "angles": "sincos"},
+        "training": {"optimiser": "least_squares", "precision": "float64"},
+    }
+
+
+def network(system: str | None) -> Values:
+    """As `auto`, among structures whose functions are neural networks; no closed-form library."""
+    values = auto(system)
+    return {**values, "training": {**values["training"], "structures": ("linear_skip", "quadratic", "lagrangian")}}
+
+
+RECIPES = {"auto": auto, "network": network, "paper": paper, "paper_code": paper_code}
+DEFAULT = "auto"
 
 
 def recipe_values(name: str, system: str | None) -> Values:

@@ -89,15 +89,19 @@ class RunFolder:
         self.log(f"start {start}: goes on after epoch {int(progress.epoch)}")
         return progress
 
-    def watch(self, report=lambda start, progress: None, *, resume: bool) -> Watch:
+    def watch(self, report=lambda start, progress: None, note=lambda start, line: None, *, resume: bool) -> Watch:
         """What `learn` tells the folder, and asks it."""
+
+        def noted(start: int, line: str):
+            self.log(f"start {start}: {line}")
+            note(start, line)
 
         def told(start: int, progress: Progress):
             done = int(progress.epoch) == progress.history.shape[1] or bool(np.any(np.asarray(progress.failed) >= 0))
             self.checkpoint(start, progress, now=done)
             report(start, progress)
 
-        return Watch(report=told, resume_from=self.resume_from if resume else lambda start, fresh: None)
+        return Watch(report=told, note=noted, resume_from=self.resume_from if resume else lambda start, fresh: None)
 
     def write(self, run: Run) -> dict:
         """All results of a finished run; returns its scores."""
@@ -148,7 +152,7 @@ def _history(run: Run) -> str:
         for epoch, loss in enumerate(learned.history)
     ]
     buffer = memory.BytesIO()
-    polars.DataFrame(rows).write_csv(buffer)
+    polars.DataFrame(rows or {"start": [], "seed": [], "epoch": [], "loss": []}).write_csv(buffer)
     return buffer.getvalue().decode()
 
 

@@ -13,6 +13,7 @@ from fnode.errors import InputError
 from fnode.learn import Run, Trained, completed
 from fnode.metrics import energy_drift, mse, rmse
 from fnode.recording import Recording
+from fnode.selection import Verdict, describe
 from fnode.trajectory import State, Trajectory
 
 PARTS = ("full", "train", "test")
@@ -20,7 +21,7 @@ PARTS = ("full", "train", "test")
 
 def scores(run: Run) -> dict:
     """Every field of `scores.json`; what does not apply is `None`."""
-    entries = [_entry(run, part, seed) for part in run.trained for seed in range(run.config.seeds)]
+    entries = [_entry(run, part, seed) for part, seed in run.members]
     chosen, seed = run.chosen
     constraint, mse_all = _constraints(run)
     return {
@@ -29,7 +30,7 @@ def scores(run: Run) -> dict:
         "recipe": run.config.recipe,
         "structure": chosen.seeds[seed].network.structure,
         "version": importlib.metadata.version("fnode"),
-        "deterministic": False,
+        "deterministic": all(learned.deterministic for part in run.trained for learned in part.seeds),
         "chosen": run.model.chosen,
         "seeds": entries,
         "median": {
@@ -50,6 +51,16 @@ def scores(run: Run) -> dict:
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
         "labels": _labels(run, chosen),
         "control": None,
+        "ranking": [_verdict(verdict) for verdict in chosen.seeds[seed].ranking],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict:
+    return {
+        "candidate": describe(verdict),
+        "worst": _finite(verdict.worst),
+        "errors": [_finite(error) for error in verdict.errors],
+        "seconds": verdict.seconds,
     }
 
 
@@ -133,7 +144,7 @@ def _constraints(run: Run) -> tuple[dict[str, float | None] | None, float | None
     worst, errors = np.zeros(3), []
     for part in run.trained:
         truths = [run.complete(recording.truth) for recording in part.recordings]
-        for seed in range(run.config.seeds):
+        for seed in range(len(part.seeds)):
             found = []
             for number, truth in enumerate(truths):
                 try:

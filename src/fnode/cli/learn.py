@@ -30,6 +30,7 @@ def learn(
     prepare_jax()
     from fnode.config import merged, read_config
     from fnode.learn import resolved
+    from fnode.recipes import DEFAULT
 
     stored = read_config(config) if config else {}
     source = _source(sources or [], stored)
@@ -43,7 +44,7 @@ def learn(
         "data": {"noise": noise} if noise is not None else None,
     }
     values = merged(stored, {name: value for name, value in top.items() if value is not None}, given, source)
-    complete = resolved(values, values.get("recipe", "paper"), system)
+    complete = resolved(values, values.get("recipe", DEFAULT), system)
     if dry_run:
         print(complete.to_toml(), end="")  # noqa: T201
         return
@@ -63,8 +64,8 @@ def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
     prepared = prepare(config, _read_files(config.files))  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
     folder.log(f"learn {config.system or ' '.join(config.files)}: {config.model}, recipe {config.recipe}")
-    with _training_bar(config) as told:
-        finished = run(config, prepared, folder.watch(told, resume=resume))
+    with _training_bar(config) as (told, note):
+        finished = run(config, prepared, folder.watch(told, note, resume=resume))
     figures = folder.write(finished)
     from fnode.report import page
 
@@ -105,14 +106,15 @@ def _read_files(paths):
 def _training_bar(config):
     """A progress bar over all epochs of all starts; silent when nobody watches."""
     epochs = config.training.epochs
+    total = None if config.training.optimiser == "least_squares" else epochs * config.starts
     with progress_bar("{task.fields[loss]}") as bar:
-        task = bar.add_task("learning", total=epochs * config.starts, loss="compiling")
+        task = bar.add_task("learning", total=total, loss="compiling")
 
         def told(start, progress):
             loss = f"loss {float(progress.best_loss.min()):.2e}"
             bar.update(task, completed=start * epochs + int(progress.epoch), loss=loss)
 
-        yield told
+        yield told, lambda start, line: bar.update(task, loss=line)
 
 
 def _score_table(figures: dict) -> Table:

@@ -9,55 +9,76 @@ from fnode.field import AbstractAcceleration
 from fnode.models.features import Features
 from fnode.models.network import perceptron
 from fnode.models.scaler import Scaler
-from fnode.models.small_matrices import lower, solve
+from fnode.models.small_matrices import lower, positive, solve, symmetric
 
-LEAST_MASS = 1e-3  # keeps the mass matrix positive whatever the network says
+QUIET = 0.3  # size of the output weights at the start: masses begin near one
 
 
 class LearnedLagrangian(AbstractAcceleration):
-    """`M q'' + M' q' - dT/dq + dV/dq + D q' = B u` with `M = L L^T` and `D = K K^T` positive by construction.
+    """`M q'' + M' q' - dT/dq + dV/dq + D q' = B u`, coefficients by networks in the coordinates and parameters.
 
-    Coordinates are taken in units of their accelerations' spread, so that `M` starts as the unit matrix.
+    The network gives the entries of a symmetric matrix whose positive part is `M`: inside the data that is the matrix
+    itself, outside it can never lose its sign. `D = K K^T`. Beside each network stands what mechanics has most of: a
+    quadratic potential, constant masses and dampers. Coordinates are in units of their accelerations' spread.
     """
 
-    network: eqx.nn.MLP
-    skip: Float[Array, "outputs features"]
+    masses: eqx.nn.MLP  # symmetric matrix, dissipation factor, input matrix
+    constant: Float[Array, " outputs"]
+    potential: eqx.nn.MLP
+    stiffness: Float[Array, " pairs"]
+    slope: Float[Array, " features"]
     features: Features
-    velocities: Scaler
     inputs: Scaler
     targets: Scaler
 
     @classmethod
     def untrained(
-        cls, features: Features, velocities: Scaler, inputs: Scaler, targets: Scaler, *, width, depth, key: PRNGKeyArray
+        cls, features: Features, inputs: Scaler, targets: Scaler, *, width: int, depth: int, key: PRNGKeyArray
     ) -> "LearnedLagrangian":
-        n = targets.mean.shape[0]
-        outputs = 1 + n * (n + 1) + n * inputs.mean.shape[0]
-        network = perceptron(features.size, outputs, width=width, depth=depth, key=key)
-        return cls(network, jnp.zeros((outputs, features.size)), features, velocities, inputs, targets)
-
-    def parts(self, q, u=None):
-        """Mass matrix, potential, dissipation matrix and input matrix at a configuration, in scaled units."""
-        n = q.shape[0]
-        shown = self.features(q, u)
-        values = self.network(shown) + self.skip @ shown
+        n, size = targets.mean.shape[0], features.size
         pairs = n * (n + 1) // 2
-        potential, mass, drag, push = jnp.split(values, (1, 1 + pairs, 1 + 2 * pairs))
-        factor, rub = lower(mass, n) + jnp.eye(n), lower(drag, n)
-        return factor @ factor.T + LEAST_MASS * jnp.eye(n), potential[0], rub @ rub.T, push.reshape(n, -1)
+        outputs = 2 * pairs + n * inputs.mean.shape[0]
+        first, second = jax.random.split(key)
+        return cls(
+            _quiet(perceptron(size, outputs, width=width, depth=depth, key=first)),
+            jnp.zeros(outputs).at[pairs : 2 * pairs].set(0.01),  # a damper of exactly zero has no slope to learn from
+            _quiet(perceptron(size, 1, width=width, depth=depth, key=second)),
+            jnp.zeros(size * (size + 1) // 2),
+            jnp.zeros(size),
+            features,
+            inputs,
+            targets,
+        )
+
+    def coefficients(self, q, u=None):
+        """Mass matrix, dissipation matrix and input matrix at a configuration, in scaled units."""
+        n = q.shape[0]
+        pairs = n * (n + 1) // 2
+        mass, drag, push = jnp.split(self.masses(self.features(q, u)) + self.constant, (pairs, 2 * pairs))
+        rub = lower(drag, n)
+        return positive(symmetric(mass, n) + jnp.eye(n)), rub @ rub.T, push.reshape(n, -1)
+
+    def stored(self, q, u=None):
+        """Potential energy in scaled units."""
+        shown = self.features(q, u)
+        spring = 0.5 * shown @ symmetric(self.stiffness, shown.shape[0]) @ shown
+        return self.potential(shown)[0] + self.slope @ shown + spring
 
     def acceleration(self, t, x, u=None):
         scale = self.targets.spread
-        v = x.v / scale  # the coordinates' unit is such that accelerations have unit spread
+        v = x.v / scale
 
         def momentum(q):
-            return self.parts(q, u)[0] @ v
+            return self.coefficients(q, u)[0] @ v
 
-        def stored(q):
-            mass, potential, _, _ = self.parts(q, u)
-            return 0.5 * v @ mass @ v - potential
+        def lagrangian(q):
+            return 0.5 * v @ self.coefficients(q, u)[0] @ v - self.stored(q, u)
 
-        mass, _, drag, push = self.parts(x.q, u)
+        mass, drag, push = self.coefficients(x.q, u)
         pushes = jnp.zeros(0) if u is None else u[: self.inputs.mean.shape[0]] / self.inputs.spread
-        slope = scale * jax.grad(stored)(x.q)
-        return scale * solve(mass, slope - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag @ v + push @ pushes)
+        force = scale * jax.grad(lagrangian)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag @ v + push @ pushes
+        return scale * solve(mass, force)
+
+
+def _quiet(network: eqx.nn.MLP) -> eqx.nn.MLP:
+    return eqx.tree_at(lambda net: net.layers[-1].weight, network, QUIET * network.layers[-1].weight)

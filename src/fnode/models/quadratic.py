@@ -14,8 +14,8 @@ from fnode.models.scaler import Scaler
 class Quadratic(AbstractAcceleration):
     """`q'' = c(q) + C(q) q' + q' G(q) q' + B(q) u`: the form that every mechanism without sliding friction has.
 
-    Between the data and far from it velocities enter as physics has them; only coordinates and parameters pass
-    through the network, which is bounded.
+    Velocities enter as physics has them, so fast motions can run away; coordinates and parameters pass through the
+    network, which is bounded, and a linear skip.
     """
 
     network: eqx.nn.MLP

@@ -73,7 +73,7 @@ def phases(run: Run) -> go.Figure:
 
 
 def losses(run: Run) -> go.Figure:
-    """The training loss of every seed over the epochs."""
+    """The training loss of every seed over the epochs or iterations."""
     figure = go.Figure()
     palette = [PREDICTED, OTHER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
     several = len(run.trained) > 1
@@ -82,8 +82,8 @@ def losses(run: Run) -> go.Figure:
             name = f"seed {run.config.seed + seed}" + (f", start {part.start}" if several else "")
             colour = palette[(part.start * run.config.seeds + seed) % len(palette)]
             figure.add_trace(_line(np.arange(1, len(learned.history) + 1), learned.history, name, colour))
-    figure.update_xaxes(title_text="epoch")
-    figure.update_yaxes(title_text="training loss, mean squared acceleration error", type="log", exponentformat="power")
+    figure.update_xaxes(title_text="iteration" if run.trained[0].seeds[0].ranking else "epoch")
+    figure.update_yaxes(title_text="training loss", type="log", exponentformat="power")
     return styled(figure, height=380)
 
 

@@ -25,8 +25,9 @@ def page(run: Run, scores: dict) -> str:
         pictures.append(Picture("Phase portraits", figures.phases(run)))
     if run.constrained:
         pictures.extend(_mechanism(run))
-    note = "Loss of each seed; the best epoch of each is the one kept."
-    pictures.append(Picture("Training", figures.losses(run), note))
+    if any(len(learned.history) for trained in run.trained for learned in trained.seeds):
+        note = "The best of the way is what is kept."
+        pictures.append(Picture("Training", figures.losses(run), note))
     title = f"{scores['system']}: {scores['model']}, recipe {scores['recipe']}"
     return render("run.html", title, pictures, scores=scores, config=run.config.to_toml())
 

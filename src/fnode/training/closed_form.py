@@ -17,28 +17,40 @@ GROWTH = 2.0  # how much more a term is held back for each degree
 FIRST_RIDGE = 1e-8  # of the fit that only serves to weigh the samples
 
 
-def fit_library(model: Library, samples: Labelled, ridges: Sequence[float]) -> list[Library]:
-    """The library's coefficients for every ridge.
+class LibraryFit:
+    """The coefficients of a library in closed form, for any choice of samples and ridges.
 
     The balance of forces is linear and homogeneous in the coefficients `c`: minimise `|A c|^2 + ridge |S (c - c0)|^2`
     where the mean trace of the mass matrix sets the scale, `c0` is a unit mass matrix without forces, and `S` grows
     with the degree. A first fit balances forces; the second divides them by the mass matrix found, so that errors
     count as accelerations in units of their labels' spread.
     """
-    trained, fixed = eqx.partition(model, is_trainable(model))
-    unflatten = jax.flatten_util.ravel_pytree(trained)[1]
-    n = samples.x.q.shape[1]
-    design = np.asarray(_design(trained, fixed, samples))  # samples, coordinates, coefficients
-    spread = np.maximum(np.std(np.asarray(samples.rate), axis=0), 1e-12)
-    weight = np.ones((1, n)) if samples.weight is None else np.sqrt(np.asarray(samples.weight))
-    mean = np.asarray(jax.vmap(lambda s: model.basis(model.variables(s.x.q, s.u)))(samples)).mean(axis=0)
-    problem = _Problem(trained, model, mean, n)
-    (first,) = problem.solve(design / np.linalg.norm(spread), [FIRST_RIDGE])
-    masses = np.asarray(_masses(eqx.combine(unflatten(jnp.asarray(first)), fixed), samples))
-    positive = np.linalg.eigvalsh(masses)[:, 0] > 1e-6 * np.trace(masses, axis1=1, axis2=2)
-    inverse = np.linalg.inv(np.where(positive[:, None, None], masses, np.eye(n)))
-    balanced = (inverse @ design) * (weight / spread)[..., None]
-    return [eqx.combine(unflatten(jnp.asarray(c)), fixed) for c in problem.solve(balanced, ridges)]
+
+    def __init__(self, model: Library, samples: Labelled):
+        self.trained, self.fixed = eqx.partition(model, is_trainable(model))
+        self.samples = samples
+        design, values = _design(self.trained, self.fixed, samples)
+        self.design, self.values = np.asarray(design), np.asarray(values)  # samples, coordinates, coefficients; terms
+        self.spread = np.maximum(np.std(np.asarray(samples.rate), axis=0), 1e-12)
+        self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1])
+
+    def solve(self, ridges: Sequence[float], used: np.ndarray | None = None) -> list[Library]:
+        """The library of least imbalance over the samples marked in `used`, for every ridge."""
+        used = np.ones(len(self.design), bool) if used is None else used
+        n, design = self.design.shape[1], self.design[used]
+        (first,) = self.problem.solve(design / np.linalg.norm(self.spread), [FIRST_RIDGE])
+        rows, columns = np.triu_indices(n)
+        masses = np.empty((len(design), n, n))
+        masses[:, rows, columns] = masses[:, columns, rows] = self.values[used] @ np.asarray(self._model(first).mass).T
+        positive = np.linalg.eigvalsh(masses)[:, 0] > 1e-6 * np.trace(masses, axis1=1, axis2=2)
+        inverse = np.linalg.inv(np.where(positive[:, None, None], masses, np.eye(n)))
+        weight = 1.0 if self.samples.weight is None else np.sqrt(np.asarray(self.samples.weight)[used])
+        balanced = (inverse @ design) * np.broadcast_to(weight / self.spread, design.shape[:2])[..., None]
+        return [self._model(c) for c in self.problem.solve(balanced, ridges)]
+
+    def _model(self, coefficients: np.ndarray) -> Library:
+        unflatten = jax.flatten_util.ravel_pytree(self.trained)[1]
+        return eqx.combine(unflatten(jnp.asarray(coefficients)), self.fixed)
 
 
 class _Problem:
@@ -85,18 +97,14 @@ class _Problem:
 
 @eqx.filter_jit
 def _design(trained, fixed, samples):
-    """The slope of every sample's balance of forces in every coefficient."""
+    """The slope of every sample's balance of forces in every coefficient, and the values of the terms."""
     flat, unflatten = jax.flatten_util.ravel_pytree(trained)
 
     def one(sample):
         def balance(p):
             return eqx.combine(unflatten(p), fixed).balance(sample.x, sample.rate, sample.u)
 
-        return jax.jacfwd(balance)(jnp.zeros_like(flat))
+        model = eqx.combine(trained, fixed)
+        return jax.jacfwd(balance)(jnp.zeros_like(flat)), model.basis(model.variables(sample.x.q, sample.u))
 
     return jax.vmap(one)(samples)
-
-
-@eqx.filter_jit
-def _masses(model, samples):
-    return jax.vmap(lambda s: model.mass_matrix(s.x.q, s.u))(samples)

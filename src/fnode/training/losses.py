@@ -53,6 +53,12 @@ def derivative_residual(field: AbstractField, sample: Labelled) -> Float[Array, 
     return (rate.q if sample.x.v.shape[-1] == 0 else rate.v) - sample.rate
 
 
+def weighted_residual(field: AbstractField, sample: Labelled) -> Float[Array, " channels"]:
+    """The error of the field in units of what each label is worth."""
+    residual = derivative_residual(field, sample)
+    return residual if sample.weight is None else jnp.sqrt(sample.weight) * residual
+
+
 class DerivativeLoss(eqx.Module):
     """The penalty on the error of the field itself, averaged over its channels."""
 

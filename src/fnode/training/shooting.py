@@ -1,0 +1,40 @@
+"""Multiple shooting: a field, and the start of every window, so that rollouts meet the measured samples."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from fnode.field import AbstractField
+from fnode.signals import LinearHold
+from fnode.solvers import AbstractSolver, rollout
+from fnode.trajectory import State
+
+
+class Window(eqx.Module):
+    """A stretch of measured samples, its inputs, and what an error of each column is measured in. Or many, stacked."""
+
+    number: Int[Array, "*windows"]
+    ts: Float[Array, "*windows samples"]
+    states: Float[Array, "*windows samples state"]
+    u: Float[Array, "*windows samples external"] | None
+    unit: Float[Array, "*windows state"]
+
+
+class Shooting(eqx.Module):
+    """A field with the start of every window: what multiple shooting fits."""
+
+    field: AbstractField
+    starts: State
+
+
+class ShootingResidual(eqx.Module):
+    """The rollout of one window from its own start, less its samples."""
+
+    solver: AbstractSolver
+
+    def __call__(self, model: Shooting, window: Window) -> Float[Array, " residuals"]:
+        start = jax.tree.map(lambda leaf: leaf[window.number], model.starts)
+        control = None if window.u is None else LinearHold(window.ts, window.u)
+        x = rollout(model.field, start, window.ts, control=control, solver=self.solver)
+        return ((jnp.concatenate([x.q, x.v], axis=1) - window.states) / window.unit).reshape(-1)
