@@ -12,6 +12,7 @@ from fnode.derivatives.labels import Estimate, Labels, label
 from fnode.derivatives.savgol import SavitzkyGolay
 from fnode.derivatives.smoothing_spline import SmoothingSpline
 from fnode.derivatives.spline import InterpolatingSpline
+from fnode.derivatives.states import estimated, label_of, positions_only
 
 __all__ = [
     "DERIVATIVES",
@@ -31,7 +32,10 @@ __all__ = [
     "SavitzkyGolay",
     "SmoothingSpline",
     "derivative_named",
+    "estimated",
     "eta_prime",
     "eta_z",
     "label",
+    "label_of",
+    "positions_only",
 ]
