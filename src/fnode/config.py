@@ -26,7 +26,10 @@ def _named(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], pydantic.BeforeValidator(_named)]
-NETWORK_WORDS = {"inputs": ("state", "positions"), "angles": ("plain", "sincos")}  # settings of the network, not columns
+NETWORK_WORDS = {
+    "inputs": ("state", "positions"),
+    "angles": ("plain", "sincos"),
+}  # settings of the network, not columns
 
 
 class Data(Section):
@@ -48,7 +51,9 @@ class Data(Section):
     angles: Names | None = None
     units: dict[str, str] = {}
     gaps: Literal["split", "bridge"] | None = None
-    split: Annotated[float, pydantic.Field(gt=0, le=1)] | Annotated[str, pydantic.Field(min_length=1)] | Names | None = None
+    split: (
+        Annotated[float, pydantic.Field(gt=0, le=1)] | Annotated[str, pydantic.Field(min_length=1)] | Names | None
+    ) = None
 
     @property
     def roles(self) -> Roles:

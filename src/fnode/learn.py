@@ -14,7 +14,7 @@ from fnode.config import Config, merged, validated
 from fnode.config import Labels as LabelSettings
 from fnode.derivatives import Labels, derivative_named, estimated, label_of
 from fnode.errors import InputError, choose
-from fnode.io import Roles, Trajectories, read
+from fnode.io import Trajectories, read, roles_given
 from fnode.metrics import flat
 from fnode.model import Model, cast, sampled_control, untrained
 from fnode.models import MODELS
@@ -118,12 +118,10 @@ def resolved(config: dict, recipe: str, system: str | None) -> Config:
     return complete
 
 
-def learn(
-    trajectories, *, recipe: str = "paper", watch: Watch = UNWATCHED, **settings
-) -> Model:
+def learn(trajectories, *, recipe: str = "paper", watch: Watch = UNWATCHED, **settings) -> Model:
     """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
 
-    Trajectories are what `read` gives or takes: a file, a frame, arrays `(ts, q[, v[, u]])`, a `Trajectory`, or a list of
+    Trajectories are what `read` gives or takes: files, frames, arrays `(ts, q[, v[, u]])`, a `Trajectory`, or a list of
     such. Further settings are those of the configuration's tables, such as `training={"epochs": 100}`, `seeds=3` or
     `data={"coordinates": ["a", "b"], "split": 0.5}`.
     """
@@ -134,9 +132,7 @@ def learn(
 
 def read_as(config: Config, source) -> Trajectories:
     """The trajectories of files or other sources, with the roles and the cleaning that a configuration asks for."""
-    roles = dataclasses.asdict(config.data.roles)
-    roles = {} if config.data.roles == Roles() else roles
-    return read(source, gaps=config.data.gaps, **roles)
+    return read(source, gaps=config.data.gaps, **roles_given(config.data.roles))
 
 
 def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:

@@ -55,13 +55,14 @@ def roles(assignments: list[str] | None) -> dict:
 
     from fnode.config import settings, validated
     from fnode.errors import InputError
+    from fnode.io import roles_given
 
     given = settings(assignments or [], files=True)
     found = validated(given, "--set").data.roles
     allowed = {field.name for field in dataclasses.fields(found)}
     if set(given) - {"data"} or set(given.get("data", {})) - allowed:
         raise InputError(f"--set {(assignments or [''])[0]}: need the role of a column: {', '.join(sorted(allowed))}")
-    return {name: value for name, value in dataclasses.asdict(found).items() if value}
+    return roles_given(found)
 
 
 def progress_bar(told: str) -> Progress:

@@ -100,7 +100,7 @@ def _understood(files, recordings) -> list[str]:
     return [
         *(files.roles.lines() if files.roles else ()),
         *(f"cleaned:     {note}" for note in files.notes),
-        f"training:    {samples} samples of {trained} trajectories out of {len(recordings)}; {held_out} samples held out",
+        f"training:    {samples} samples of {trained} out of {len(recordings)} trajectories; {held_out} held out",
     ]
 
 

@@ -1,6 +1,7 @@
 """Turning trajectories into derivatives, one method per file."""
 
 from fnode.derivatives._base import AbstractDerivative, AbstractSmoother, Curve, Derivative
+from fnode.derivatives._noise import disturbances, measured_noise, robust_sd
 from fnode.derivatives._registry import DERIVATIVES, derivative_named
 from fnode.derivatives.auto import Auto
 from fnode.derivatives.diagnostics import Diagnosis, eta_prime, eta_z
@@ -32,10 +33,13 @@ __all__ = [
     "SavitzkyGolay",
     "SmoothingSpline",
     "derivative_named",
+    "disturbances",
     "estimated",
     "eta_prime",
     "eta_z",
     "label",
     "label_of",
+    "measured_noise",
     "positions_only",
+    "robust_sd",
 ]

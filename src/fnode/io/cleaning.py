@@ -1,6 +1,7 @@
 """What is done about flaws of a record: refused, or mended as the user chose, and always told."""
 
 import dataclasses
+import itertools
 from typing import Literal
 
 import numpy as np
@@ -38,12 +39,10 @@ class Record:
     def missing(self) -> np.ndarray:
         """Which samples lack a coordinate or a measured velocity."""
         states = self.q if self.v is None else np.concatenate([self.q, self.v], axis=1)
-        return np.isnan(states).any(axis=1)
+        return np.any(np.isnan(states), axis=1, keepdims=True)[:, 0]
 
 
-def cleaned(
-    record: Record, columns: Columns, origin: str, gaps: Gaps | None = None
-) -> tuple[list[Record], list[str]]:
+def cleaned(record: Record, columns: Columns, origin: str, gaps: Gaps | None = None) -> tuple[list[Record], list[str]]:
     """The record, mended as chosen, in one or several pieces; and one line for everything that was done to it.
 
     Times must increase and every number must be finite. Without a choice of `gaps` missing values and gaps in time are
@@ -59,8 +58,9 @@ def cleaned(
     if gaps is None and len(pauses):
         k = pauses[0]
         raise InputError(
-            f"{origin}: a gap of {np.diff(record.ts)[k]:g} after row {record.rows[k]} (t = {record.ts[k]:g}), where the step is "
-            f"{steps[k]:g}: choose --set gaps=split (a trajectory ends there) or --set gaps=bridge (the smoother fills it)"
+            f"{origin}: a gap of {np.diff(record.ts)[k]:g} after row {record.rows[k]} (t = {record.ts[k]:g}), "
+            f"where steps are {steps[k]:g}: choose --set gaps=split (the trajectory ends there) or --set gaps=bridge "
+            "(the smoother fills it)"
         )
     if gaps is None or not (len(pauses) or record.missing.any()):
         return [record], notes
@@ -145,7 +145,9 @@ def _split(record: Record, pauses: np.ndarray) -> tuple[list[Record], list[str]]
     there = np.flatnonzero(~record.missing)
     if not len(there):
         return [], []
-    cut = (np.diff(there) > 1) | np.array([np.any((pauses >= a) & (pauses < b)) for a, b in zip(there, there[1:], strict=False)], bool)
+    cut = (np.diff(there) > 1) | np.array(
+        [np.any((pauses >= a) & (pauses < b)) for a, b in itertools.pairwise(there)], bool
+    )
     notes = [f"{len(record) - len(there)} incomplete samples left out"] if len(there) < len(record) else []
     notes += [f"cut at {len(pauses)} gaps in time"] if len(pauses) else []
     return [record[rows] for rows in np.split(there, np.flatnonzero(cut) + 1)], notes
@@ -166,7 +168,7 @@ def _bridged(record: Record, steps: np.ndarray, pauses: np.ndarray) -> tuple[lis
     for k in pauses:
         if k in long:
             continue
-        count = int(round((record.ts[k + 1] - record.ts[k]) / steps[k])) - 1
+        count = round(float(record.ts[k + 1] - record.ts[k]) / float(steps[k])) - 1
         new = np.linspace(record.ts[k], record.ts[k + 1], count + 2)[1:-1]
         pieces = [_with_times(piece, new) for piece in pieces]
         inserted += count
@@ -190,8 +192,8 @@ def _with_times(record: Record, new: np.ndarray) -> Record:
         return record
     k = int(np.searchsorted(record.ts, new[0]))
 
-    def widened(values, filled):
-        return None if values is None else np.insert(values, k, filled, axis=0)
+    def widened(values: np.ndarray, filled) -> np.ndarray:
+        return np.insert(values, k, filled, axis=0)
 
     nothing = np.full((len(new), record.q.shape[1]), np.nan)
     u = record.u
@@ -201,7 +203,7 @@ def _with_times(record: Record, new: np.ndarray) -> Record:
         widened(record.rows, np.full(len(new), record.rows[k - 1])),
         widened(record.ts, new),
         widened(record.q, nothing),
-        widened(record.v, nothing),
-        widened(u, between),
+        None if record.v is None else widened(record.v, nothing),
+        None if u is None else widened(u, between),
         None if record.train is None else widened(record.train, np.full(len(new), record.train[k - 1])),
-    )  # pyright: ignore
+    )

@@ -60,7 +60,9 @@ def read_table(path: str | Path) -> polars.DataFrame:
 def named(table: polars.DataFrame, origin: str) -> polars.DataFrame:
     """The table with tidy names, each of them its own; a nameless column that only counts rows is left out."""
     nameless = [name for name in table.columns if not name.strip() or name.startswith("Unnamed:")]
-    counters = [name for name in nameless if table[name].cast(polars.String).to_list() == list(map(str, range(len(table))))]
+    counters = [
+        name for name in nameless if table[name].cast(polars.String).to_list() == list(map(str, range(len(table))))
+    ]
     table = table.drop(counters)
     names = [name.strip() or f"column{k + 1}" for k, name in enumerate(table.columns)]
     once(names, origin)
@@ -162,12 +164,16 @@ def _parsed(path: Path, source, delimiter: str, decimal_comma: bool) -> polars.D
     try:
         return polars.read_csv(source, separator=delimiter, decimal_comma=decimal_comma, infer_schema_length=None)
     except polars.exceptions.ComputeError:
-        lines = (path.read_text(encoding="utf-8", errors="replace") if source is path else source.getvalue().decode()).splitlines()
+        lines = (
+            path.read_text(encoding="utf-8", errors="replace") if source is path else source.getvalue().decode()
+        ).splitlines()
         wide = len(cells(lines[0], delimiter)) if lines else 0
         for row, line in enumerate(lines[1:], 1):
             found = len(cells(line, delimiter))
             if found > wide:
-                raise InputError(f"{path}: row {row} has {found} cells, the header has {wide}: repair the row") from None
+                raise InputError(
+                    f"{path}: row {row} has {found} cells, the header has {wide}: repair the row"
+                ) from None
         raise
 
 
@@ -184,7 +190,9 @@ def read_npz(path: Path) -> polars.DataFrame:
     """The arrays of a NumPy archive; nothing is unpickled."""
     with np.load(path, allow_pickle=False) as arrays:
         if not hasattr(arrays, "files"):
-            raise InputError(f"{path} holds one array without a name: save named ones with numpy.savez(path, t=..., x=...)")
+            raise InputError(
+                f"{path} holds one array without a name: save named ones with numpy.savez(path, t=..., x=...)"
+            )
         return table_of({name: arrays[name] for name in arrays.files}, str(path))
 
 
@@ -195,7 +203,9 @@ def read_mat(path: Path) -> polars.DataFrame:
     except NotImplementedError:
         raise InputError(f"{path} is a MAT file of version 7.3: save it with '-v7', or name it .h5") from None
     arrays = {name: array for name, array in found.items() if not name.startswith("__")}
-    return table_of({name: a for name, a in arrays.items() if isinstance(a, np.ndarray) and a.dtype.kind in "biufcU"}, str(path))
+    return table_of(
+        {name: a for name, a in arrays.items() if isinstance(a, np.ndarray) and a.dtype.kind in "biufcU"}, str(path)
+    )
 
 
 def read_hdf5(path: Path) -> polars.DataFrame:
@@ -205,19 +215,25 @@ def read_hdf5(path: Path) -> polars.DataFrame:
     except ModuleNotFoundError:
         raise InputError(f"{path}: HDF5 files need h5py: pip install 'fnode[hdf5]'") from None
     with h5py.File(path, "r") as file:
-        members = {name: file[name] for name in file}
+        members = {str(name): file[name] for name in file}
         flat = {name: _dataset(member) for name, member in members.items() if isinstance(member, h5py.Dataset)}
         if flat:
             return table_of(flat, str(path))
         parts = []
         for name, group in members.items():
-            inside = {key: group[key] for key in group}
+            inside = {str(key): group[key] for key in group} if isinstance(group, h5py.Group) else {}
             arrays = {key: _dataset(item) for key, item in inside.items() if isinstance(item, h5py.Dataset)}
             if arrays:
                 table = table_of(arrays, f"{path}, group {name}")
-                parts.append(table.select(polars.lit(name).alias("trajectory"), *table.columns) if "trajectory" not in table.columns else table)
+                parts.append(
+                    table.select(polars.lit(name).alias("trajectory"), *table.columns)
+                    if "trajectory" not in table.columns
+                    else table
+                )
         if not parts:
-            raise InputError(f"{path} holds no datasets: need t and the coordinates, in the file or in one group for each trajectory")
+            raise InputError(
+                f"{path} holds no datasets: need t and the coordinates, in the file or in one group for each trajectory"
+            )
         if len({tuple(sorted(part.columns)) for part in parts}) > 1:
             raise InputError(f"{path}: its groups hold different datasets: give every group the same names")
         return polars.concat([part.select(parts[0].columns) for part in parts], how="vertical_relaxed")
@@ -226,7 +242,9 @@ def read_hdf5(path: Path) -> polars.DataFrame:
 def _dataset(dataset) -> np.ndarray:
     values = np.asarray(dataset[()])
     if values.dtype.kind in "SO":
-        return np.array([cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell) for cell in values.ravel()])
+        return np.array(
+            [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell) for cell in values.ravel()]
+        )
     return values
 
 
@@ -238,7 +256,9 @@ def table_of(arrays: Mapping[str, object], origin: str) -> polars.DataFrame:
     for name, array in given.items():
         if array.ndim > 2 or array.dtype.kind in "cV":
             what = "complex numbers" if array.dtype.kind == "c" else f"shape {array.shape}"
-            raise InputError(f"{origin}: '{name}' has {what}: need real vectors, or matrices with a row for each sample")
+            raise InputError(
+                f"{origin}: '{name}' has {what}: need real vectors, or matrices with a row for each sample"
+            )
     samples = next((a.size for name, a in given.items() if name.lower() in ("t", "time") and a.size > 1), None)
     if samples is None:
         samples = max((max(a.shape) for a in given.values() if a.ndim and a.size), default=1)
@@ -251,8 +271,10 @@ def table_of(arrays: Mapping[str, object], origin: str) -> polars.DataFrame:
         if array.size == 1:
             array = np.full(samples, array.ravel()[0])
         if array.shape[:1] != (samples,):
-            raise InputError(f"{origin}: '{name}' has shape {array.shape}, but there are {samples} samples: need one value for each")
-        wide = {name: array} if array.ndim == 1 else {f"{name}{k + 1}": array[:, k] for k in range(array.shape[1])}
+            raise InputError(
+                f"{origin}: '{name}' has shape {array.shape}, but there are {samples} samples: need one value for each"
+            )
+        wide = {name: array} if array.ndim == 1 else {f"{name}{k + 1}": column for k, column in enumerate(array.T)}
         once([*columns, *wide], origin)
         columns |= wide
     if sum(map(np.size, columns.values())) > LARGEST_TABLE:

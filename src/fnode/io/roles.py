@@ -7,6 +7,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from fnode.errors import InputError
 from fnode.trajectory import Column, Columns
@@ -16,7 +17,20 @@ TRAJECTORIES = ("trajectory", "traj", "run", "segment", "episode", "trial")
 SPLITS = ("split", "subset", "dataset")
 ANGLES = ("theta", "phi", "psi", "angle", "yaw", "pitch", "roll", "heading")
 PLACES = ("q", "x", "y", "z", "position", "pos", "displacement")
-INPUTS = ("u", "input", "control", "force", "torque", "f", "tau", "voltage", "current", "throttle", "steering", "action")
+INPUTS = (
+    "u",
+    "input",
+    "control",
+    "force",
+    "torque",
+    "f",
+    "tau",
+    "voltage",
+    "current",
+    "throttle",
+    "steering",
+    "action",
+)
 DEGREES = ("deg", "degree", "degrees", "°")
 SPEEDS = {  # a coordinate's base name -> base names of its velocity, besides those made from the name itself
     **dict.fromkeys(ANGLES, ("omega", "w", "angular_velocity", "angular_rate")),
@@ -111,6 +125,11 @@ class Understood:
         return [f"{name + ':':<13}{text}" for name, text in found.items()]
 
 
+def roles_given(roles: Roles) -> dict[str, Any]:
+    """The roles that are said, as the keywords of `read`."""
+    return {f.name: value for f in dataclasses.fields(roles) if (value := getattr(roles, f.name)) not in (None, {})}
+
+
 def toml(values: Mapping[str, object]) -> str:
     """The roles as one line of TOML: the table `data` of a configuration file."""
     given = {name: value for name, value in values.items() if value is not None and value not in ((), [], {})}
@@ -131,7 +150,7 @@ def understood(
     if time is None and not timeless:
         raise InputError(
             f"{origin}: need a column 't' of times; found {_listed(header)}; "
-            f'name it with --set time=NAME or in a TOML file: {toml({"time": "NAME"})}'
+            f"name it with --set time=NAME or in a TOML file: {toml({'time': 'NAME'})}"
         )
     inputs = None if roles.inputs is None else [table.find(name, "input") for name in roles.inputs]
     parameters = [table.find(name, "parameter") for name in roles.parameters or ()]
@@ -140,8 +159,12 @@ def understood(
     pairs = _pairs(table, roles, free, origin)
     measured = all(pairs.values())
     used = {*pairs, *(speed for speed in pairs.values() if speed)}
-    left = [name for name in free if name not in used and not _is_made(table.base[name], [table.base[q] for q in pairs])]
-    product = measured and any(_fold(table.base[speed]) == f"d_{_fold(table.base[q])}" for q, speed in pairs.items() if speed)
+    left = [
+        name for name in free if name not in used and not _is_made(table.base[name], [table.base[q] for q in pairs])
+    ]
+    product = measured and any(
+        _fold(table.base[speed]) == f"d_{_fold(table.base[q])}" for q, speed in pairs.items() if speed
+    )
     if inputs is None:
         strong = [name for name in left if _stem(table.base[name]) in (*ANGLES, *PLACES)]
         inputs = [name for name in left if (product and name not in strong) or _stem(table.base[name]) in INPUTS]
@@ -161,7 +184,7 @@ def understood(
         guess["inputs"] = [*result.as_values()["inputs"], *left]  # pyright: ignore
         raise InputError(
             f"{origin}: cannot tell what {_listed([repr(name) for name in left])} {'is' if len(left) == 1 else 'are'} "
-            f"(coordinates, velocities, inputs, parameters?); say it in a TOML file for --config, for example: {toml(guess)}"
+            f"(inputs, coordinates, parameters?); say it in a TOML file for --config, for example: {toml(guess)}"
         )
     return result
 
@@ -171,7 +194,7 @@ def understood_as(
 ) -> Understood:
     """Where a table has the columns that are expected; velocities may be missing, all of them."""
     table = _Header(header, origin)
-    time = table.one("time", roles.time, TIMES)
+    time = table.one("time", table.if_there(roles.time), TIMES)
     named = dict(zip(roles.coordinates or (), roles.velocities or (), strict=False))
     needed = ["t", *(column.name for column in (*columns.state, *columns.external))]
 
@@ -179,7 +202,9 @@ def understood_as(
         return next((raw for raw in header if name in (raw, table.base[raw])), None)
 
     def missing(name: str) -> InputError:
-        return InputError(f"{origin}: no column '{name}' (found {_listed(header)}); columns needed: {', '.join(needed)}")
+        return InputError(
+            f"{origin}: no column '{name}' (found {_listed(header)}); columns needed: {', '.join(needed)}"
+        )
 
     if time is None and not timeless:
         raise missing("t")
@@ -190,7 +215,7 @@ def understood_as(
             raise missing(column.name)
         sources[column.name] = source
     for coordinate, speed in zip(columns.coordinates, columns.velocities, strict=False):
-        source = found(speed.name) or named.get(sources[coordinate.name])
+        source = found(speed.name) or found(named.get(sources[coordinate.name], named.get(coordinate.name, speed.name)))
         source = source or next(iter(_speeds(table, sources[coordinate.name], header)), None)
         sources[speed.name] = source
     speeds = [sources[column.name] for column in columns.velocities]
@@ -198,8 +223,8 @@ def understood_as(
     if not measured and any(speeds) and roles.velocities != ():
         raise missing(next(column.name for column in columns.velocities if not sources[column.name]))
     kept = {name: source for name, source in sources.items() if source is not None}
-    trajectory = table.one("trajectory", roles.trajectory, TRAJECTORIES)
-    split = table.one("split", roles.split, SPLITS)
+    trajectory = table.one("trajectory", table.if_there(roles.trajectory), TRAJECTORIES)
+    split = table.one("split", table.if_there(roles.split), SPLITS)
     rest = tuple(name for name in header if name not in {time, trajectory, split, *kept.values()})
     return Understood(time or "", columns, kept, trajectory, split, measured, rest)
 
@@ -222,6 +247,10 @@ class _Header:
             if name in (raw, base):
                 return raw
         raise InputError(f"{self.origin}: no column '{name}' for the role {role}; found {_listed(self.base)}")
+
+    def if_there(self, name: str | None) -> str | None:
+        """The name itself if there is such a column: another file of the same data may follow the conventions."""
+        return name if name in (*self.base, *self.base.values()) else None
 
     def one(self, role: str, given: str | None, conventions: Sequence[str]) -> str | None:
         """The column of a role that only one can have."""
@@ -304,7 +333,16 @@ def _speeds(table: _Header, coordinate: str, names: Iterable[str]) -> list[str]:
     """The columns whose names make them the velocity of a coordinate."""
     name = _fold(table.base[coordinate])
     stem, number = _parted(name)
-    wanted = {f"d_{name}", f"d{name}", f"{name}_dot", f"{name}dot", f"d{name}_dt", f"d{name}dt", f"v_{name}", f"v{name}"}
+    wanted = {
+        f"d_{name}",
+        f"d{name}",
+        f"{name}_dot",
+        f"{name}dot",
+        f"d{name}_dt",
+        f"d{name}dt",
+        f"v_{name}",
+        f"v{name}",
+    }
     wanted |= {f"{name}_vel", f"{name}_velocity", f"vel_{name}", f"velocity_{name}", f"omega_{name}", f"dot_{name}"}
     wanted |= {f"{stem}_dot{number}", f"{stem}dot{number}"}
     for base in SPEEDS.get(stem, ()):
@@ -319,12 +357,12 @@ def _is_made(name: str, coordinates: Sequence[str]) -> bool:
     return name.startswith("dd_") or _fold(name) in made
 
 
-def _columns(table, roles: Roles, coordinates, inputs, parameters, origin: str) -> Columns:
+def _columns(table: _Header, roles: Roles, coordinates, inputs, parameters, origin: str) -> Columns:
     units = {table.find(name, "unit"): unit for name, unit in roles.units.items()}
     angles = None if roles.angles is None else {table.find(name, "angle") for name in roles.angles}
 
     def column(raw: str, *, place: bool = False) -> Column:
-        unit = units.get(raw, table.unit[raw])
+        unit: str = units.get(raw) or table.unit[raw]
         turned = unit.lower() in DEGREES
         if turned and angles is not None and raw in angles:
             raise InputError(f"{origin}: angle '{raw}' is in degrees: convert it and its velocity to rad")
@@ -335,7 +373,9 @@ def _columns(table, roles: Roles, coordinates, inputs, parameters, origin: str) 
     if wrong:
         raise InputError(f"{origin}: angle '{wrong[0]}' is not one of the coordinates {_listed(coordinates)}")
     return Columns(
-        tuple(column(raw, place=True) for raw in coordinates), tuple(map(column, inputs)), tuple(map(column, parameters))
+        tuple(column(raw, place=True) for raw in coordinates),
+        tuple(map(column, inputs)),
+        tuple(map(column, parameters)),
     )
 
 

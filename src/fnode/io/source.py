@@ -1,6 +1,7 @@
 """From files, frames and arrays to trajectories whose columns are understood and whose numbers are checked."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 import polars
 
 from fnode.errors import InputError
-from fnode.io.cleaning import SHORTEST, Gaps, Record, cleaned
+from fnode.io.cleaning import SHORTEST, Gaps, Record, check_numbers, check_times, cleaned
 from fnode.io.readers import named, read_table, table_of
 from fnode.io.roles import Roles, Understood, understood, understood_as
-from fnode.trajectory import Columns, State, Trajectory
+from fnode.trajectory import Column, Columns, State, Trajectory
 
 TRAINING = ("train", "training", "identification", "estimation", "fit")
 HELD_OUT = ("test", "testing", "validation", "valid", "val", "held_out", "heldout", "holdout", "eval", "evaluation")
@@ -50,8 +51,8 @@ def read(
     """The trajectories of a file, a frame, a dict of arrays or arrays `(ts, q[, v[, u]])`; or of a list of such.
 
     `columns` says what is expected, else the header and the `roles` do: `time`, `trajectory`, `split`, `coordinates`,
-    `velocities`, `inputs`, `parameters`, `angles`, `units`. Missing values and gaps are errors unless `gaps` says what to
-    do with them. With `timeless`, a table without times, or with one time only, has a start in every row.
+    `velocities`, `inputs`, `parameters`, `angles`, `units`. Missing values and gaps are errors unless `gaps` says what
+    to do with them. With `timeless`, a table without times, or with one time only, has a start in every row.
     """
     wanted = Roles.of(roles)
     if isinstance(source, Trajectories) and gaps is None:  # its roles were settled when it was read
@@ -79,8 +80,10 @@ def _all(sources: Sequence, columns: Columns | None, gaps: Gaps | None, timeless
                 raise InputError(f"trajectory {number} has other columns than the first: give all of them the same")
         else:
             origin, table = _table(source)
-            found = _read(origin, table, columns, gaps, timeless, roles, positions=bool(parts) and not parts[0][1].measured)
-        columns = found[0].columns
+            found = _read(
+                origin, table, columns, gaps, timeless, roles, positions=bool(parts) and not parts[0][1].measured
+            )
+        columns = next(iter(found.values())).columns
         parts.append((name, found))
     names = [name for name, _ in parts]
     parts = [(name if names.count(name) == 1 else f"{name}-{k}", found) for k, (name, found) in enumerate(parts)]
@@ -114,7 +117,9 @@ def _table(source) -> tuple[str, polars.DataFrame]:
         return "arrays", table_of({name: array for name, array in arrays.items() if array is not None}, "arrays")
     if isinstance(source, Mapping):
         return "arrays", table_of(source, "arrays")
-    if hasattr(source, "columns") and hasattr(source, "iloc"):  # a pandas frame; pandas itself is not needed
+    if (
+        not isinstance(source, (list, tuple)) and hasattr(source, "columns") and hasattr(source, "iloc")
+    ):  # a pandas frame; pandas itself is not needed
         names = [str(name) for name in source.columns]
         return "frame", table_of({name: source.iloc[:, k].to_numpy() for k, name in enumerate(names)}, "frame")
     raise InputError(
@@ -128,7 +133,7 @@ def _are_arrays(source) -> bool:
     first = source[0] if len(source) else None
     if isinstance(first, (list, tuple)):
         return bool(first) and all(isinstance(value, (int, float)) for value in first)
-    return first is not None and not isinstance(first, Trajectory) and hasattr(first, "ndim") and getattr(first, "ndim") == 1
+    return first is not None and not isinstance(first, Trajectory) and hasattr(first, "ndim") and first.ndim == 1
 
 
 def _read(
@@ -180,7 +185,9 @@ def records(table: polars.DataFrame, meant: Understood, origin: str, *, timeless
     columns = meant.columns
     names = [*(meant.sources[c.name] for c in (*columns.coordinates, *columns.external))]
     speeds = [meant.sources[c.name] for c in columns.velocities] if meant.measured else []
-    values = {name: numbers(table[name], name, origin) for name in [*names, *speeds, *([meant.time] if meant.time else [])]}
+    values = {
+        name: numbers(table[name], name, origin) for name in [*names, *speeds, *([meant.time] if meant.time else [])]
+    }
     count = len(table)
 
     def block(wanted: Sequence[str]) -> np.ndarray:
@@ -211,6 +218,26 @@ def records(table: polars.DataFrame, meant: Understood, origin: str, *, timeless
         yield whole
 
 
+def read_signal(path: str | Path, name: str) -> dict[str | None, tuple[np.ndarray, np.ndarray]]:
+    """An input on its own times, by trajectory; one that is for all of them goes by the name None."""
+    table = read_table(path)
+    header = understood_as(Columns(()), table.columns, Roles(), str(path))
+    bare = {re.sub(r"\s*[\[(].*", "", column): column for column in header.ignored}
+    column = bare.get(name) or (header.ignored[0] if len(header.ignored) == 1 else None)
+    if column is None:
+        raise InputError(f"{path}: no column '{name}' (found {', '.join(table.columns)}): need t and {name}")
+    meant = dataclasses.replace(header, columns=Columns((), (Column(name),)), sources={name: column})
+    found: dict[str | None, tuple[np.ndarray, np.ndarray]] = {}
+    for record in records(table, meant, str(path)):
+        check_times(record, str(path))
+        check_numbers(record, meant.columns, str(path), missing=False)
+        assert record.u is not None
+        found[record.name if meant.trajectory else None] = (record.ts, record.u[:, 0])
+    if not found:
+        raise InputError(f"{path}: got no samples, need at least one")
+    return found
+
+
 def numbers(series: polars.Series, name: str, origin: str) -> np.ndarray:
     """A column as numbers; what is missing is nan, and a text is an error that names its row."""
     if series.dtype.is_temporal() or series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object):
@@ -232,7 +259,9 @@ def is_text(series: polars.Series) -> bool:
     if series.dtype != polars.String:
         return series.dtype in (polars.Binary, polars.Object)
     present = series.drop_nulls()
-    return len(present) > 0 and 2 * int(present.str.strip_chars().cast(polars.Float64, strict=False).is_not_null().sum()) < len(present)
+    return len(present) > 0 and 2 * int(
+        present.str.strip_chars().cast(polars.Float64, strict=False).is_not_null().sum()
+    ) < len(present)
 
 
 def trajectory_of(record: Record, columns: Columns) -> Trajectory:
