@@ -61,7 +61,7 @@ class Data(Section):
         return Roles(
             self.time,
             self.trajectory,
-            self.split if isinstance(self.split, str) else None,
+            self.split if isinstance(self.split, str | None) else "",  # a share or a list: no column tells
             self.coordinates if isinstance(self.coordinates, tuple) else None,
             self.velocities,
             self.inputs,

@@ -38,7 +38,9 @@ def predict(
     states, given, hold = _assigned(columns, settings or [])
     data = model.config.data
     roles = io.roles_given(data.roles) if start else {}
-    starts = io.read(start or run / PREDICTION, _without(columns, given), gaps=data.gaps, timeless=True, **roles)
+    starts = io.read(
+        start or run / PREDICTION, _without(columns, given), gaps=data.gaps, timeless=True, **{**roles, "split": ""}
+    )
     if until is None and max(map(len, starts.values())) < 2:
         raise InputError(f"{start}: every start is a single sample: say with --until T where to stop")
     signals = {name: _signals(name, value) for name, value in given.items()}

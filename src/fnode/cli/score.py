@@ -25,7 +25,8 @@ def score(
     model = Model.load(run)
     results = {}
     data = model.config.data
-    for name, measured in io.read(file, model.columns, gaps=data.gaps, **io.roles_given(data.roles)).items():
+    roles = {**io.roles_given(data.roles), "split": ""}
+    for name, measured in io.read(file, model.columns, gaps=data.gaps, **roles).items():
         trajectory = estimated(measured)
         predicted = model.simulate(trajectory).x
         errors = rmse(predicted, trajectory.x)

@@ -64,7 +64,7 @@ def named(table: polars.DataFrame, origin: str) -> polars.DataFrame:
         name for name in nameless if table[name].cast(polars.String).to_list() == list(map(str, range(len(table))))
     ]
     table = table.drop(counters)
-    names = [name.strip() or f"column{k + 1}" for k, name in enumerate(table.columns)]
+    names = [" ".join(name.split()) or f"column{k + 1}" for k, name in enumerate(table.columns)]
     once(names, origin)
     if len(table) * len(names) > LARGEST_TABLE:
         raise InputError(
@@ -138,13 +138,13 @@ def sniffed(header: str) -> str:
     best = max(counts, key=lambda mark: counts[mark])
     if counts[best] > 1:
         return best
-    return " " if len(re.sub(r"\s*\[[^\]]*\]", "", header).split()) > 1 else ","
+    return " " if len(cells(header, " ")) > 1 else ","
 
 
 def cells(line: str, delimiter: str) -> list[str]:
     """The cells of a line; those between blanks may be set apart by several."""
     if delimiter == " ":
-        return line.split()
+        return re.findall(r"\S+(?:[ \t]+\[[^\]]*\])?", line)  # a unit belongs to its name
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error:

@@ -43,7 +43,8 @@ SPEEDS = {  # a coordinate's base name -> base names of its velocity, besides th
 class Roles:
     """What a user says of the columns; what is None is found in the header.
 
-    An empty tuple of `velocities` means that positions are all there is. `units` are given by column.
+    An empty tuple of `velocities` means that positions are all there is, an empty `split` that no column tells it.
+    `units` are given by column.
     """
 
     time: str | None = None
@@ -155,6 +156,9 @@ def understood(
     inputs = None if roles.inputs is None else [table.find(name, "input") for name in roles.inputs]
     parameters = [table.find(name, "parameter") for name in roles.parameters or ()]
     taken = {time, trajectory, split, *parameters, *(inputs or ())}
+    for given, conventions in ((roles.time, TIMES), (roles.trajectory, TRAJECTORIES), (roles.split, SPLITS)):
+        if given is not None:  # other columns that look like it are not meant
+            taken |= {name for name in header if table.base[name].lower() in conventions}
     free = [name for name in header if name not in taken and name not in set(texts)]
     pairs = _pairs(table, roles, free, origin)
     measured = all(pairs.values())
@@ -237,7 +241,7 @@ class _Header:
         self.base: dict[str, str] = {}
         self.unit: dict[str, str] = {}
         for name in header:
-            match = re.fullmatch(r"(.*?\S)\s*[\[(]([^\])]*)[\])]", name)
+            match = re.fullmatch(r"(.*?\S)\s*[\[(]([^\])]*)[\])]", name, re.DOTALL)
             self.base[name], self.unit[name] = match.groups() if match else (name, "")
             self.unit[name] = self.unit[name].strip()
 
@@ -250,10 +254,12 @@ class _Header:
 
     def if_there(self, name: str | None) -> str | None:
         """The name itself if there is such a column: another file of the same data may follow the conventions."""
-        return name if name in (*self.base, *self.base.values()) else None
+        return name if name in ("", *self.base, *self.base.values()) else None
 
     def one(self, role: str, given: str | None, conventions: Sequence[str]) -> str | None:
-        """The column of a role that only one can have."""
+        """The column of a role that only one can have; an empty name stands for none."""
+        if given == "":
+            return None
         if given is not None:
             return self.find(given, role)
         candidates = [raw for raw, base in self.base.items() if base.lower() in conventions]
@@ -344,7 +350,7 @@ def _speeds(table: _Header, coordinate: str, names: Iterable[str]) -> list[str]:
         f"v{name}",
     }
     wanted |= {f"{name}_vel", f"{name}_velocity", f"vel_{name}", f"velocity_{name}", f"omega_{name}", f"dot_{name}"}
-    wanted |= {f"{stem}_dot{number}", f"{stem}dot{number}"}
+    wanted |= {f"{stem}_dot{number}", f"{stem}dot{number}", f"{stem}_dot_{number}"}
     for base in SPEEDS.get(stem, ()):
         wanted |= {f"{base}{number}", f"{base}_{number}"} if number else {base}
     return [other for other in names if other != coordinate and _fold(table.base[other]) in wanted]
@@ -394,7 +400,7 @@ def _fold(name: str) -> str:
 
 def _parted(name: str) -> tuple[str, str]:
     """A folded name and the number at its end: `theta_1` is `theta` and `1`."""
-    match = re.fullmatch(r"(.*?)_?(\d*)", name)
+    match = re.fullmatch(r"(.*?)_?(\d*)", name, re.DOTALL)
     assert match  # any text matches
     return match.group(1), match.group(2)
 

@@ -284,14 +284,17 @@ def _taken(given: Trajectory, name: str, gaps: Gaps | None) -> _Read:
 
 def _marks(series: polars.Series, name: str, origin: str) -> np.ndarray:
     """Which rows the column of the split gives to training."""
-    words = [str(word).strip().lower() for word in series.to_list()]
-    for row, word in enumerate(words):
-        if word not in (*TRAINING, *HELD_OUT):
+    meaning = {}
+    for word in series.unique(maintain_order=True).to_list():
+        folded = str(word).strip().lower()
+        if folded not in (*TRAINING, *HELD_OUT):
+            row = series.to_list().index(word) + 1
             raise InputError(
-                f"{origin}: column '{name}' of the split holds '{series[row]}' in row {row + 1}: "
+                f"{origin}: column '{name}' of the split holds '{word}' in row {row}: "
                 "need train, validation or test; --set split=0.75 splits every trajectory by time instead"
             )
-    return np.array([word in TRAINING for word in words], bool)
+        meaning[word] = folded in TRAINING
+    return np.array([meaning[word] for word in series.to_list()], bool)
 
 
 def _by_split(pieces: Iterable[Record]) -> Iterable[Record]:
