@@ -18,6 +18,7 @@ from fnode import io
 from fnode.derivatives import estimated, positions_only
 from fnode.errors import InputError
 from fnode.io import readers
+from fnode.io.matlab import read_arrays_of_mat
 from fnode.learn import split
 
 TS = np.arange(40) * 0.05
@@ -52,6 +53,7 @@ WRITERS = {
     "arrays.npz": lambda path: np.savez(path, **TABLE),
     "rows.mat": lambda path: scipy.io.savemat(path, TABLE, oned_as="row"),
     "columns.mat": lambda path: scipy.io.savemat(path, TABLE, oned_as="column"),
+    "deflated.mat": lambda path: scipy.io.savemat(path, TABLE, do_compression=True),
     "flat.h5": hdf5,
     "frame.hdf5": hdf5,
 }
@@ -71,6 +73,20 @@ def test_every_kind_of_file_gives_the_same_numbers(tmp_path, name):
 
 def test_every_kind_of_file_has_a_reader_that_is_tested():
     assert {os.path.splitext(name)[1] for name in WRITERS} == set(io.READERS)
+
+
+def test_mat_files_hold_what_scipy_finds_in_them(tmp_path):
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "b": np.arange(5, dtype=np.int16), "c": np.array([["x"]]), "d": 1.5}
+    words = {"w": np.array(["train", "test "]), "s": {"inner": 1.0}, "k": np.array([1.0, "a"], dtype=object)}
+    for compressed in (False, True):
+        scipy.io.savemat(tmp_path / "all.mat", {**arrays, **words}, do_compression=compressed)
+        theirs = scipy.io.loadmat(tmp_path / "all.mat")
+        ours = read_arrays_of_mat((tmp_path / "all.mat").read_bytes())
+        assert set(ours) == {*arrays, "w"}
+        for name in ("a", "b", "d"):
+            np.testing.assert_array_equal(ours[name], theirs[name])
+            assert ours[name].dtype == theirs[name].dtype
+        assert ours["w"].tolist() == ["train", "test"]
 
 
 def test_groups_of_an_hdf5_file_are_trajectories(tmp_path):

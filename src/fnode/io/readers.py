@@ -12,18 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import polars
-import scipy.io
 
 from fnode.errors import InputError
+from fnode.io.matlab import read_arrays_of_mat
 
 LARGEST_FILE = 500_000_000  # bytes; labels and training hold several copies of the numbers in memory
 LARGEST_TABLE = 100_000_000  # numbers
 HEAD = 65536  # bytes of a text file that show how it is written
 DAMAGE = (
-    polars.exceptions.PolarsError,
+    *(polars.exceptions.PolarsError, polars.exceptions.PanicException),
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, NotImplementedError),
     *(OSError, EOFError, RuntimeError, MemoryError, AssertionError),
-    *(zipfile.BadZipFile, zlib.error, struct.error, scipy.io.matlab.MatReadError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
 )
 """What the libraries behind the readers raise when a file is not what its name says."""
 
@@ -197,15 +197,8 @@ def read_npz(path: Path) -> polars.DataFrame:
 
 
 def read_mat(path: Path) -> polars.DataFrame:
-    """The numeric arrays of a MATLAB file up to version 7."""
-    try:
-        found = scipy.io.loadmat(path, chars_as_strings=True)
-    except NotImplementedError:
-        raise InputError(f"{path} is a MAT file of version 7.3: save it with '-v7', or name it .h5") from None
-    arrays = {name: array for name, array in found.items() if not name.startswith("__")}
-    return table_of(
-        {name: a for name, a in arrays.items() if isinstance(a, np.ndarray) and a.dtype.kind in "biufcU"}, str(path)
-    )
+    """The arrays of a MATLAB file of version 5 to 7."""
+    return table_of(read_arrays_of_mat(path.read_bytes()), str(path))
 
 
 def read_hdf5(path: Path) -> polars.DataFrame:
