@@ -139,6 +139,9 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
     """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
     if config.system:
         system = configured(system_named(config.system), config.parameters)
+        roles = [name for name in roles_given(config.data.roles) if name != "split"]
+        if roles:
+            raise InputError(f"got data.{roles[0]} for the built-in system {config.system}: roles are for files")
         sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
     elif files and config.starts == 1:
         sources = [functools.partial(split, files, config.data.split)]

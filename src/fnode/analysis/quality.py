@@ -89,6 +89,15 @@ class Quality:
         return not self.problems
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """What may help, though learning goes on without it."""
+        spikes = [channel for channel in self.channels if channel.outliers]
+        return tuple(
+            f"{channel.name}: {channel.outliers} outliers; labels=auto leaves them aside, loss=huber bounds the rest"
+            for channel in spikes
+        )
+
+    @property
     def differentiator(self) -> str:
         """The method of differentiation to use: every choice is made by `auto` from the samples."""
         return "auto"

@@ -36,6 +36,8 @@ def check(
     console.print(_samplings(found.samplings), "", _channels(found), "")
     _say(f"as TOML:     {_toml(found)}")
     _say(f"derivatives: {_derivatives(found)}")
+    for advice in found.advice:
+        _say(f"advice:      {advice}")
     for problem in found.problems:
         _say(f"problem:     {problem}")
     _say("verdict:     " + ("enough to learn from" if found.enough else "see to the problems before learning"))
@@ -58,6 +60,7 @@ def _document(file: Path, found) -> dict:
             "trajectories": found.looked_at,
             "coordinates": [dataclasses.asdict(each) for each in found.motions],
         },
+        "advice": list(found.advice),
         "problems": list(found.problems),
         "enough": found.enough,
     }

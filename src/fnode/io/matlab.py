@@ -2,7 +2,8 @@
 
 A file is 128 bytes of header and then elements: a tag with a type and a size, and the data; `miCOMPRESSED` ones hold
 another, deflated. An array is a `miMATRIX` element of four: flags (with its class), dimensions, name, values. Every
-size is checked against the bytes that are there (the reader of scipy can be made to crash); structures, cells and sparse arrays are passed over.
+size is checked against the bytes that are there: damaged files have crashed compiled readers. Structures, cells and
+sparse arrays are passed over.
 """
 
 import dataclasses
@@ -103,6 +104,6 @@ def _array(parts: Elements) -> dict[str, np.ndarray]:
 def _numbers(kind: int, data: memoryview, order: str) -> np.ndarray:
     if kind not in KINDS:
         raise Damaged(f"it has numbers of an unknown type {kind}")
-    dtype = np.dtype(KINDS[kind]).newbyteorder(order)
+    dtype = np.dtype(order + KINDS[kind])
     values = np.frombuffer(data, dtype, count=len(data) // dtype.itemsize)
-    return values.astype(dtype.newbyteorder("="))
+    return values.astype(KINDS[kind])
