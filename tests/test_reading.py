@@ -1,5 +1,6 @@
 """Reading: whatever the kind of file and the names of its columns, the same numbers arrive, or one clear line does."""
 
+import contextlib
 import os
 import tomllib
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import fnode
 from fnode import io
+from fnode.analysis import quality
 from fnode.derivatives import estimated, positions_only
 from fnode.errors import InputError
 from fnode.io import readers
@@ -409,6 +411,29 @@ def test_no_bytes_break_a_reader(tmp_path, content, cut, flip, suffix):
     sound[where : where + len(content)] = content
     path.write_bytes(sound)
     refused_or_sound(path)
+
+
+VALUES = st.one_of(st.floats(-1e3, 1e3), st.just(float("nan")), st.just(0.0), st.floats(1e-300, 1e300))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(st.sampled_from([0.01, 0.01, 0.01, 0.02, 0.5, 7.0]), min_size=1, max_size=40),
+    values=st.lists(VALUES, min_size=40, max_size=40),
+    speeds=st.booleans(),
+    gaps=st.sampled_from([None, "split", "bridge"]),
+)
+def test_no_record_breaks_cleaning_estimating_or_checking(tmp_path, steps, values, speeds, gaps):
+    ts = np.cumsum(steps)
+    table = {"t": ts, "theta": np.array(values[: len(ts)])} | (
+        {"omega": np.roll(values, 7)[: len(ts)]} if speeds else {}
+    )
+    polars.DataFrame(table).write_csv(tmp_path / "any.csv")
+    with contextlib.suppress(InputError):
+        quality(tmp_path / "any.csv")
+    with contextlib.suppress(InputError):
+        for part in fnode.read(tmp_path / "any.csv", gaps=gaps).values():
+            assert np.all(np.isfinite(estimated(part).states))
 
 
 def refused_or_sound(path, gaps=None):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fnode.derivatives import Labels, disturbances, label, measured_noise, robust_sd
+from fnode.derivatives import LARGEST, Labels, disturbances, label, measured_noise, robust_sd
 from fnode.errors import InputError
 from fnode.io import Roles, Understood, gaps_of, is_text, read_table, records, understood
 from fnode.io.cleaning import SHORTEST, Record
@@ -111,6 +111,9 @@ def quality(path, roles: Roles | None = None) -> Quality:
     if len(table) == 0:
         raise InputError(f"{path}: got no samples, need at least one")
     found = list(records(table, meant, str(path)))
+    for record in found:
+        if np.any(np.abs(record.q) > LARGEST) or (record.v is not None and np.any(np.abs(record.v) > LARGEST)):
+            raise InputError(f"{path}: got values beyond {LARGEST:g}: choose larger units")
     samplings = tuple(sampling(record) for record in found)
     sound = [_without_missing_times(record) for record in found]
     sound = [record for record in sound if len(record) >= SHORTEST and np.all(np.diff(record.ts) > 0)]

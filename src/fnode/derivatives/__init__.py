@@ -1,6 +1,6 @@
 """Turning trajectories into derivatives, one method per file."""
 
-from fnode.derivatives._base import AbstractDerivative, AbstractSmoother, Curve, Derivative
+from fnode.derivatives._base import LARGEST, AbstractDerivative, AbstractSmoother, Curve, Derivative
 from fnode.derivatives._noise import disturbances, measured_noise, robust_sd
 from fnode.derivatives._registry import DERIVATIVES, derivative_named
 from fnode.derivatives.auto import Auto
@@ -17,6 +17,7 @@ from fnode.derivatives.states import estimated, label_of, positions_only
 
 __all__ = [
     "DERIVATIVES",
+    "LARGEST",
     "AbstractDerivative",
     "AbstractSmoother",
     "Auto",

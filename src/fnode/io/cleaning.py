@@ -155,7 +155,7 @@ def _split(record: Record, pauses: np.ndarray) -> tuple[list[Record], list[str]]
 
 def _bridged(record: Record, steps: np.ndarray, pauses: np.ndarray) -> tuple[list[Record], list[str]]:
     """Missing samples, and times inserted in gaps, that are few enough for the smoother; cut elsewhere."""
-    usual = float(np.median(np.diff(record.ts)))
+    usual = float(np.median(np.diff(record.ts))) if len(record) > 1 else 0.0
     long = [k for k in pauses if record.ts[k + 1] - record.ts[k] > BRIDGE * usual]
     for values in (record.q, record.v):
         for i in range(0 if values is None else values.shape[1]):

@@ -204,13 +204,11 @@ def records(table: polars.DataFrame, meant: Understood, origin: str, *, timeless
         _marks(table[meant.split], meant.split, origin) if meant.split else None,
     )
     if meant.trajectory is not None:
-        labels = np.array(table[meant.trajectory].cast(polars.String).fill_null("").to_list(), dtype=object)
-        order = list(dict.fromkeys(labels.tolist()))
-        places = {name: [] for name in order}
-        for k, name in enumerate(labels.tolist()):
-            places[name].append(k)
-        for name in order:
-            yield dataclasses.replace(whole[np.array(places[name])], name=name)
+        places: dict[str, list[int]] = {}
+        for k, name in enumerate(_labels(table[meant.trajectory], meant.trajectory, origin)):
+            places.setdefault(name, []).append(k)
+        for name, rows in places.items():
+            yield dataclasses.replace(whole[np.array(rows)], name=name)
     elif timeless and count > 1 and np.all(whole.ts == whole.ts[0]):
         for k in range(count):
             yield dataclasses.replace(whole[k : k + 1], name=str(k))
@@ -280,6 +278,16 @@ def _taken(given: Trajectory, name: str, gaps: Gaps | None) -> _Read:
     whole = Record(name, np.arange(1, len(ts) + 1), ts, q, None if positions_only else v, u, None)
     pieces, notes = cleaned(whole, given.columns, "trajectory" if name == "0" else f"trajectory {name}", gaps)
     return _Read({piece.name: trajectory_of(piece, given.columns) for piece in pieces}, notes=notes)
+
+
+def _labels(series: polars.Series, name: str, origin: str) -> list[str]:
+    """The trajectory of each row by name; whole numbers look the same whatever type a file keeps them in."""
+    if series.dtype.is_float() and bool((series == series.round()).all()):
+        series = series.cast(polars.Int64, strict=False)
+    labels = series.cast(polars.String, strict=False).to_list()
+    if None in labels:
+        raise InputError(f"{origin}: row {labels.index(None) + 1} has no name in column '{name}' of the trajectory")
+    return labels
 
 
 def _marks(series: polars.Series, name: str, origin: str) -> np.ndarray:
