@@ -26,10 +26,8 @@ def _named(value: Any) -> Any:
 
 
 Names = Annotated[tuple[str, ...], pydantic.BeforeValidator(_named)]
-NETWORK_WORDS = {
-    "inputs": ("state", "positions"),
-    "angles": ("plain", "sincos"),
-}  # settings of the network, not columns
+NETWORK_WORDS = {"inputs": ("state", "positions"), "angles": ("plain", "sincos")}
+"""What these names mean for a network; any other value names columns of a file."""
 
 
 class Data(Section):
