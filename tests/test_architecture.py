@@ -22,7 +22,7 @@ LAYERS = [
     {"mechanisms"},
     {"systems"},
     {"models"},
-    {"training"},
+    {"training", "analysis"},
     {"config", "recipes"},
     {"structures"},
     {"model", "selection"},

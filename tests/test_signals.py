@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fnode.errors import InputError
-from fnode.signals import HOLDS, Constant
+from fnode.signals import HOLDS, Constant, SideBySide
 
 TS = jnp.array([0.0, 0.4, 0.5, 1.3, 2.0])
 DEGREE = {"zero": 0, "linear": 1, "cubic": 3}
@@ -45,3 +45,11 @@ def test_a_constant_signal_does_not_change():
 def test_samples_and_times_must_match(name):
     with pytest.raises((InputError, ValueError, jaxtyping.TypeCheckError)):
         HOLDS[name](TS, jnp.ones((4, 1)))
+
+
+def test_signals_side_by_side_keep_their_own_times_and_holds():
+    first = HOLDS["zero"](TS, TS[:, None])
+    both = SideBySide((first, Constant(jnp.array([7.0])), HOLDS["linear"](2 * TS, TS[:, None])))
+    for t in (-1.0, 0.45, 1.9, 3.1, 9.0):
+        np.testing.assert_array_equal(both(t)[:2], [first(t)[0], 7.0])
+        assert both(t)[2] == pytest.approx(np.clip(t / 2, 0.0, 2.0))

@@ -9,6 +9,7 @@ import pydantic
 import tomli_w
 
 from fnode.errors import InputError
+from fnode.io import Roles
 
 
 class Section(pydantic.BaseModel):
@@ -17,16 +18,55 @@ class Section(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+def _named(value: Any) -> Any:
+    """A single name is a list of one; numbers, as `--set` reads them, are names too."""
+    if isinstance(value, (list, tuple)):
+        return [str(part) if isinstance(part, (int, float)) else part for part in value if part != ""]
+    return [value] if isinstance(value, str) and value else [] if value == "" else value
+
+
+Names = Annotated[tuple[str, ...], pydantic.BeforeValidator(_named)]
+NETWORK_WORDS = {"inputs": ("state", "positions"), "angles": ("plain", "sincos")}
+"""What these names mean for a network; any other value names columns of a file."""
+
+
 class Data(Section):
-    """Where the trajectories come from; what is not given is the system's own."""
+    """Where the trajectories come from; what is not given is the system's own, or what the header of a file says."""
 
     steps: pydantic.PositiveInt | None = None
     train: pydantic.PositiveInt | None = None
     dt: pydantic.PositiveFloat | None = None
     data_solver: str | None = None
-    coordinates: Literal["minimal", "full"] = "minimal"  # what is learned of a constrained mechanism
+    coordinates: Literal["minimal", "full"] | Names = "minimal"  # of a constrained mechanism; or columns of a file
     noise: pydantic.NonNegativeFloat = 0.0
-    split: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.75  # training part of each trajectory of a file
+    # Of files: the columns' roles, what is done about gaps, and what is for training: a share of each trajectory, a
+    # column, or the names of trajectories held out; by default the file's own split, or else three quarters of each.
+    time: str | None = None
+    trajectory: str | None = None
+    velocities: Names | None = None
+    inputs: Names | None = None
+    parameters: Names | None = None
+    angles: Names | None = None
+    units: dict[str, str] = {}
+    gaps: Literal["split", "bridge"] | None = None
+    split: (
+        Annotated[float, pydantic.Field(gt=0, le=1)] | Annotated[str, pydantic.Field(min_length=1)] | Names | None
+    ) = None
+
+    @property
+    def roles(self) -> Roles:
+        """What is said of the columns of a file."""
+        return Roles(
+            self.time,
+            self.trajectory,
+            self.split if isinstance(self.split, str | None) else "",  # a share or a list: no column tells
+            self.coordinates if isinstance(self.coordinates, tuple) else None,
+            self.velocities,
+            self.inputs,
+            self.parameters,
+            self.angles,
+            self.units,
+        )
 
 
 class Labels(Section):
@@ -138,10 +178,13 @@ def merged(*layers: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def settings(assignments: Sequence[str], parameters: Sequence[str] = (), states: Sequence[str] = ()) -> dict[str, Any]:
+def settings(
+    assignments: Sequence[str], parameters: Sequence[str] = (), states: Sequence[str] = (), *, files: bool = False
+) -> dict[str, Any]:
     """The values that `--set name=value` options give, each in its table.
 
-    A name is a system's parameter, a state's column (its value at the start), or a setting of any table.
+    A name is a system's parameter, a state's column (its value at the start), or a setting of any table. Of `files`,
+    `inputs` and `angles` are columns unless they say how a network sees its state.
     """
     values: dict[str, Any] = {}
     homes = {name: table for table, section in TABLES.items() for name in section.model_fields}
@@ -153,7 +196,10 @@ def settings(assignments: Sequence[str], parameters: Sequence[str] = (), states:
         if not equals or not (name in homes or name in top):
             known = ", ".join(sorted([*homes, *top]))
             raise InputError(f"--set {assignment}: need name=value, where name is one of {known}")
-        values = merged(values, {homes[name]: {name: _value(text)}} if name in homes else {name: _value(text)})
+        home, value = homes.get(name), _value(text)
+        if files and name in NETWORK_WORDS and value not in NETWORK_WORDS[name]:
+            home = "data"
+        values = merged(values, {home: {name: value}} if home else {name: value})
     return values
 
 

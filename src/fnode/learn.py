@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from fnode import derivatives
 from fnode.config import Config, Network, merged, validated
 from fnode.config import Labels as LabelSettings
-from fnode.derivatives import Labels, derivative_named
+from fnode.derivatives import Labels, derivative_named, estimated, label_of
 from fnode.errors import InputError, choose
 from fnode.field import AbstractField
+from fnode.io import Trajectories, read, roles_given
 from fnode.metrics import flat
 from fnode.model import Model, cast, predict, sampled_control, untrained
 from fnode.models import MODELS
@@ -138,24 +138,30 @@ def resolved(config: dict, recipe: str, system: str | None) -> Config:
     return complete
 
 
-def learn(
-    trajectories: Trajectory | Sequence[Trajectory], *, recipe: str = DEFAULT, watch: Watch = UNWATCHED, **settings
-) -> Model:
+def learn(trajectories, *, recipe: str = DEFAULT, watch: Watch = UNWATCHED, **settings) -> Model:
     """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
 
-    Further settings are those of the configuration's tables, such as `training={"epochs": 100}` or `seeds=3`.
+    Trajectories are what `read` gives or takes: files, frames, arrays `(ts, q[, v[, u]])`, a `Trajectory`, or a list of
+    such. Further settings are those of the configuration's tables, such as `training={"epochs": 100}`, `seeds=3` or
+    `data={"coordinates": ["a", "b"], "split": 0.5}`.
     """
     config = resolved(settings, recipe, None)
-    given = [trajectories] if isinstance(trajectories, Trajectory) else list(trajectories)
     with jax.enable_x64(True):
-        files = {str(number): trajectory.checked() for number, trajectory in enumerate(given)}
-        return run(config, prepare(config, files), watch).model
+        return run(config, prepare(config, read_as(config, trajectories)), watch).model
+
+
+def read_as(config: Config, source) -> Trajectories:
+    """The trajectories of files or other sources, with the roles and the cleaning that a configuration asks for."""
+    return read(source, gaps=config.data.gaps, **roles_given(config.data.roles))
 
 
 def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:
     """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
     if config.system:
         system = configured(system_named(config.system), config.parameters)
+        roles = [name for name in roles_given(config.data.roles) if name != "split"]
+        if roles:
+            raise InputError(f"got data.{roles[0]} for the built-in system {config.system}: roles are for files")
         sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
     elif files and config.starts == 1:
         sources = [functools.partial(split, files, config.data.split)]
@@ -166,6 +172,7 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
         began = time.perf_counter()
         recorded = source()
         labels = _labels(recorded, config.labels.labels)
+        recorded = known(recorded, labels)
         prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
     for recorded in prepared:
         check_batch(config.training.batch, labelled(recorded.recordings, recorded.labels, config.labels).t.shape[0])
@@ -220,26 +227,51 @@ def system_recordings(system: AbstractSystem, config: Config, start: int = 0) ->
     )
 
 
-def split(files: dict[str, Trajectory], fraction: float) -> tuple[Recording, ...]:
-    """Measured trajectories as recordings: the first part of each is for training."""
+def split(
+    files: dict[str, Trajectory], how: float | str | Sequence[str] | None = None, share: float = 0.75
+) -> tuple[Recording, ...]:
+    """Measured trajectories as recordings: a first part of each is for training, or all of it, or nothing.
+
+    `how` is the share of each that is for training, or names the trajectories held out, or the column that tells; by
+    default the files' own split is kept, and without one a `share` of each is for training.
+    """
+    marked = files.training if isinstance(files, Trajectories) else None
+    if isinstance(how, str) and marked is None:
+        raise InputError(f"got split = '{how}', a column, but the trajectories came without it: give it to `read`")
+    if not isinstance(how, (str, float, int, type(None))):
+        held = {name for name in files if name in how or name.partition("#")[0] in how}
+        unknown = [name for name in how if name not in {*files, *(name.partition("#")[0] for name in files)}]
+        if unknown:
+            raise InputError(f"no trajectory '{unknown[0]}' to hold out: choose among {', '.join(files)}")
+        marked = {name: 0 if name in held else len(trajectory) for name, trajectory in files.items()}
+    elif isinstance(how, (float, int)) or marked is None:
+        part = share if how is None else float(how)  # pyright: ignore
+        marked = {name: max(1, round(part * len(trajectory))) for name, trajectory in files.items()}
     made = []
     for name, trajectory in files.items():
-        training = max(1, round(fraction * len(trajectory)))
-        made.append(Recording(name, trajectory, trajectory[:training], sampled_control(trajectory)))
+        observed = measured_part(trajectory[: marked[name]]) if marked[name] else None
+        made.append(Recording(name, trajectory, observed, sampled_control(trajectory)))
+    return tuple(made)
+
+
+def measured_part(trajectory: Trajectory) -> Trajectory:
+    """The trajectory up to its last sample whose coordinates were measured: beyond, nothing can be estimated."""
+    there = np.flatnonzero(np.isfinite(np.asarray(trajectory.x.q)).all(axis=1))
+    return trajectory if len(there) == 0 or there[-1] + 1 == len(trajectory) else trajectory[: there[-1] + 1]
+
+
+def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Recording, ...]:
+    """The recordings with every state known; the training part is estimated from itself alone."""
+    made, rest = [], iter(labels)
+    for recording in recorded:
+        observed = None if recording.observed is None else estimated(recording.observed, next(rest))
+        made.append(dataclasses.replace(recording, truth=estimated(recording.truth), observed=observed))
     return tuple(made)
 
 
 def label(observed: Trajectory, method: str) -> Labels:
     """The rates that differentiation gives the training part of one trajectory: nothing beyond it is seen."""
-    columns = observed.columns
-    return derivatives.label(
-        np.asarray(observed.ts),
-        np.asarray(observed.x.q),
-        None if columns.first_order else np.asarray(observed.x.v),
-        method,
-        angles=[column.angle for column in columns.coordinates],
-        first_order=columns.first_order,
-    )
+    return label_of(observed, method)
 
 
 def labelled(recorded: Sequence[Recording], labels: Sequence[Labels], settings: LabelSettings) -> Labelled:

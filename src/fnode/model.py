@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode import io
 from fnode.config import Config, Network, validated
+from fnode.derivatives import estimated
 from fnode.errors import InputError, choose
 from fnode.field import AbstractField
 from fnode.models import MODELS, AbstractForecaster, RolledOut
@@ -66,6 +67,7 @@ class Model:
         Inputs come from `control`, a function of time, or else from the samples of `start`, joined by straight lines.
         """
         with jax.enable_x64(True):
+            start = estimated(start)
             start = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), start)
             ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
             if control is None:

@@ -98,4 +98,13 @@ class CubicHold(AbstractSampled):
         return jnp.polyval(self.coefficients[:, interval], t - self.ts[interval])
 
 
+class SideBySide(AbstractSignal):
+    """Several signals as one: their values, one after the other."""
+
+    parts: tuple[AbstractSignal, ...]
+
+    def __call__(self, t):
+        return jnp.concatenate([part(t) for part in self.parts])
+
+
 HOLDS = {"zero": ZeroOrderHold, "linear": LinearHold, "cubic": CubicHold}

@@ -46,7 +46,23 @@ def system_settings(system: str | None, assignments: list[str] | None) -> dict:
     kind = system_named(system) if system else None
     parameters = [field.name for field in dataclasses.fields(kind)] if kind else []
     states = [column.name for column in kind.columns.state] if kind else []
-    return settings(assignments or [], parameters, states)
+    return settings(assignments or [], parameters, states, files=system is None)
+
+
+def roles(assignments: list[str] | None) -> dict:
+    """What `--set` says of the columns of a file: the roles that `fnode.io.read` takes."""
+    import dataclasses
+
+    from fnode.config import settings, validated
+    from fnode.errors import InputError
+    from fnode.io import roles_given
+
+    given = settings(assignments or [], files=True)
+    found = validated(given, "--set").data.roles
+    allowed = {field.name for field in dataclasses.fields(found)}
+    if set(given) - {"data"} or set(given.get("data", {})) - allowed:
+        raise InputError(f"--set {(assignments or [''])[0]}: need the role of a column: {', '.join(sorted(allowed))}")
+    return roles_given(found)
 
 
 def progress_bar(told: str) -> Progress:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from fnode.cli._shared import AsJson, app, console, prepare_jax, print_json
+from fnode.cli._shared import AsJson, Settings, app, console, prepare_jax, print_json, roles
 
 
 @app.command()
@@ -14,6 +14,7 @@ def differentiate(
     file: Annotated[Path, typer.Argument(help="A trajectory file.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="A .csv, .parquet or .npz file.")],
     method: Annotated[str, typer.Option(help="How: see `fnode list derivatives`.")] = "auto",
+    settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the derivatives of a file, with their errors, and draw them.
@@ -33,7 +34,7 @@ def differentiate(
 
     derivative_named(method)
     writable(output)
-    trajectories = io.read(file, gaps=True)
+    trajectories = io.read(file, gaps="keep", **roles(settings))
     found = {name: (trajectory, label(trajectory, method)) for name, trajectory in trajectories.items()}
     io.write_labels(output, found)
     io.write_text(output.with_suffix(".html"), differentiation(file.name, method, found))

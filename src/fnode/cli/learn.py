@@ -53,7 +53,7 @@ def learn(
 
 def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
     from fnode import io
-    from fnode.learn import prepare, run
+    from fnode.learn import prepare, read_as, run
     from fnode.run_folder import REPORT, RunFolder
 
     folder = RunFolder(output)
@@ -61,9 +61,13 @@ def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
         console.print(f"{output} is already finished", highlight=False)
         return
     folder.check(force=force, resume=resume)
-    prepared = prepare(config, _read_files(config.files))  # before the folder is made, so that bad data leaves no trace
+    files = read_as(config, config.files) if config.files else None
+    prepared = prepare(config, files)  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
     folder.log(f"learn {config.system or ' '.join(config.files)}: {config.model}, recipe {config.recipe}")
+    for line in _understood(files, prepared[0].recordings) if files else ():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        folder.log(line)
     with _training_bar(config) as (told, note):
         finished = run(config, prepared, folder.watch(told, note, resume=resume))
     figures = folder.write(finished)
@@ -89,17 +93,16 @@ def _source(sources: list[str], stored: dict) -> dict:
     return {"files": sources}
 
 
-def _read_files(paths):
-    """All trajectories of all files; every file must have the columns of the first."""
-    from fnode import io
-
-    found = {}
-    columns = None
-    for path in paths:
-        for name, trajectory in io.read(path, columns).items():
-            columns = trajectory.columns
-            found[name if len(paths) == 1 else f"{Path(path).stem}/{name}"] = trajectory
-    return found
+def _understood(files, recordings) -> list[str]:
+    """What was understood of the files, done to them, and will be learned from."""
+    samples = sum(recording.training for recording in recordings)
+    held_out = sum(len(recording.truth) for recording in recordings) - samples
+    trained = sum(1 for recording in recordings if recording.training)
+    return [
+        *(files.roles.lines() if files.roles else ()),
+        *(f"cleaned:     {note}" for note in files.notes),
+        f"training:    {samples} samples of {trained} out of {len(recordings)} trajectories; {held_out} held out",
+    ]
 
 
 @contextlib.contextmanager

@@ -18,12 +18,16 @@ def score(
     """Score a learned model on a file. Example: `fnode score runs/msd swing.csv`."""
     prepare_jax()
     from fnode import io
+    from fnode.derivatives import estimated
     from fnode.metrics import mse, rmse
     from fnode.model import Model
 
     model = Model.load(run)
     results = {}
-    for name, trajectory in io.read(file, model.columns).items():
+    data = model.config.data
+    roles = {**io.roles_given(data.roles), "split": ""}
+    for name, measured in io.read(file, model.columns, gaps=data.gaps, **roles).items():
+        trajectory = estimated(measured)
         predicted = model.simulate(trajectory).x
         errors = rmse(predicted, trajectory.x)
         results[name] = {

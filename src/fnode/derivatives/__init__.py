@@ -1,6 +1,7 @@
 """Turning trajectories into derivatives, one method per file."""
 
-from fnode.derivatives._base import AbstractDerivative, AbstractSmoother, Curve, Derivative
+from fnode.derivatives._base import LARGEST, AbstractDerivative, AbstractSmoother, Curve, Derivative
+from fnode.derivatives._noise import disturbances, measured_noise, robust_sd
 from fnode.derivatives._registry import DERIVATIVES, derivative_named
 from fnode.derivatives.auto import Auto
 from fnode.derivatives.diagnostics import Diagnosis, eta_prime, eta_z
@@ -12,9 +13,11 @@ from fnode.derivatives.labels import Estimate, Labels, label
 from fnode.derivatives.savgol import SavitzkyGolay
 from fnode.derivatives.smoothing_spline import SmoothingSpline
 from fnode.derivatives.spline import InterpolatingSpline
+from fnode.derivatives.states import estimated, label_of, positions_only
 
 __all__ = [
     "DERIVATIVES",
+    "LARGEST",
     "AbstractDerivative",
     "AbstractSmoother",
     "Auto",
@@ -31,7 +34,13 @@ __all__ = [
     "SavitzkyGolay",
     "SmoothingSpline",
     "derivative_named",
+    "disturbances",
+    "estimated",
     "eta_prime",
     "eta_z",
     "label",
+    "label_of",
+    "measured_noise",
+    "positions_only",
+    "robust_sd",
 ]

@@ -186,7 +186,7 @@ def pooled(track: Track, other: Track) -> list[tuple[np.ndarray, np.ndarray]]:
 def diagnosed(ts, z, track: Track, source: str, order: int, rate: tuple[np.ndarray, np.ndarray]) -> Diagnosis:
     """What is known of one channel of labels."""
     there, known = np.isfinite(z), np.isfinite(rate[0])
-    spread, motion = (float(np.std(x)) for x in (z[there], rate[0][known]))
+    spread, motion = (float(np.std(x)) if len(x) else 0.0 for x in (z[there], rate[0][known]))
     error = float(np.sqrt(np.mean(rate[1][known] ** 2))) if np.all(np.isfinite(rate[1][known])) else None
     slope = track.derivatives[1][0]
     summed = there & np.isfinite(slope)

@@ -2,6 +2,31 @@
 
 from fnode.io.arrays import read_arrays, write_arrays
 from fnode.io.atomic import replacing, write_text
-from fnode.io.table import read, write, write_labels
+from fnode.io.cleaning import Gaps, gaps_of
+from fnode.io.readers import READERS, read_table
+from fnode.io.roles import Roles, Understood, roles_given, toml, understood
+from fnode.io.source import Trajectories, is_text, read, read_signal, records
+from fnode.io.table import write, write_labels
 
-__all__ = ["read", "read_arrays", "replacing", "write", "write_arrays", "write_labels", "write_text"]
+__all__ = [
+    "READERS",
+    "Gaps",
+    "Roles",
+    "Trajectories",
+    "Understood",
+    "gaps_of",
+    "is_text",
+    "read",
+    "read_arrays",
+    "read_signal",
+    "read_table",
+    "records",
+    "replacing",
+    "roles_given",
+    "toml",
+    "understood",
+    "write",
+    "write_arrays",
+    "write_labels",
+    "write_text",
+]

@@ -4,7 +4,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from fnode.derivatives import Diagnosis, Labels
+from fnode.derivatives import Diagnosis, Labels, positions_only
 from fnode.report.document import Picture, render
 from fnode.report.figures import OTHER, PREDICTED, TRUE, label, styled
 from fnode.trajectory import Trajectory
@@ -60,11 +60,12 @@ def differentiation(source: str, method: str, found: dict[str, tuple[Trajectory,
 def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
     """Signal, derivative with its band, residuals and spectrum of one coordinate."""
     columns = trajectory.columns
-    measured_in = columns.coordinates[i] if columns.first_order or not columns.velocities else columns.velocities[i]
+    from_positions = columns.first_order or positions_only(trajectory)
+    measured_in = columns.coordinates[i] if from_positions else columns.velocities[i]
     rate_in = measured_in.rate if columns.first_order else columns.accelerations[i]
     ts = np.asarray(trajectory.ts)
-    measured = np.asarray((trajectory.x.q if columns.first_order else trajectory.x.v)[:, i])
-    smooth = labels.q if columns.first_order else labels.v
+    measured = np.asarray((trajectory.x.q if from_positions else trajectory.x.v)[:, i])
+    smooth = labels.q if from_positions else labels.v
     rate = labels.rate.value[:, i]
     figure = make_subplots(2, 2, vertical_spacing=0.18, horizontal_spacing=0.12)
     _add(figure, ts, measured, "samples", TRUE, 1, 1, mode="markers")
