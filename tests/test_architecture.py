@@ -22,7 +22,7 @@ LAYERS = [
     {"mechanisms"},
     {"systems"},
     {"models"},
-    {"training"},
+    {"training", "control"},
     {"config", "recipes"},
     {"model"},
     {"learn"},

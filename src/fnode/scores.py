@@ -12,6 +12,7 @@ from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.learn import Run, Trained, completed, one_member
 from fnode.metrics import energy_drift, mse, rmse
+from fnode.model import Model
 from fnode.recording import Recording
 from fnode.trajectory import State, Trajectory
 
@@ -50,6 +51,22 @@ def scores(run: Run) -> dict:
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
         "labels": _labels(run, chosen),
         "control": None,
+    }
+
+
+def control_scores(model: Model, system: str, figures: dict) -> dict:
+    """`scores.json` of closed loops: the scores of the model itself are in its own run folder."""
+    fields = ("seeds", "median", "spread", "trajectories", "constraint", "mse_all", "energy_drift", "labels")
+    return {
+        "system": system,
+        "model": model.config.model,
+        "recipe": model.config.recipe,
+        "structure": None,
+        "version": importlib.metadata.version("fnode"),
+        "deterministic": None,
+        "chosen": model.chosen,
+        **dict.fromkeys(fields),
+        "control": figures,
     }
 
 

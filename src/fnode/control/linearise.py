@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
-from jax.flatten_util import ravel_pytree
+import numpy as np
 from jaxtyping import Array, Float
 
 from fnode.errors import choose
 from fnode.field import AbstractField
+from fnode.metrics import flat
 from fnode.solvers import RK4
 from fnode.trajectory import State
 
@@ -25,9 +26,9 @@ linearisation, or the linearisation of one Runge-Kutta step of the field itself.
 class Affine(NamedTuple):
     """A linear model with its constant term: `a z + b u + c`, the rate of a state or the state one interval later."""
 
-    a: Float[Array, "*stages states states"]
-    b: Float[Array, "*stages states inputs"]
-    c: Float[Array, "*stages states"]
+    a: Float[Array | np.ndarray, "*stages states states"]
+    b: Float[Array | np.ndarray, "*stages states inputs"]
+    c: Float[Array | np.ndarray, "*stages states"]
 
 
 def linearise(field: AbstractField, x: State, u: Float[Array, " inputs"]) -> Affine:
@@ -36,12 +37,12 @@ def linearise(field: AbstractField, x: State, u: Float[Array, " inputs"]) -> Aff
     The constant term `c = f(x, u) - a x - b u` is what the field does there beyond the two products; it vanishes at
     an equilibrium in the origin.
     """
-    z, unflatten = ravel_pytree(x)
+    coordinates = x.q.shape[-1]
 
     def rate(z, u):
-        return ravel_pytree(field(0.0, unflatten(z), u))[0]
+        return flat(field(0.0, structured(z, coordinates), u))
 
-    return tangent(rate, z, jnp.asarray(u, z.dtype))
+    return tangent(rate, flat(x), jnp.asarray(u))
 
 
 def tangent(function: Callable, z: Float[Array, " states"], u: Float[Array, " inputs"]) -> Affine:
@@ -68,17 +69,27 @@ def discretise(model: Affine, dt: float, *, scheme: Scheme = "exact") -> Affine:
     return Affine(held[:n, :n], held[:n, n : n + m], held[:n, -1])
 
 
-def interval_model(field: AbstractField, like: State, dt: float, *, scheme: Scheme) -> Callable[..., Affine]:
-    """A function of a flat state and an input: the discrete linear model of the field there."""
+def interval_model(
+    field: AbstractField, dt: float, *, scheme: Scheme, coordinates: int | None = None
+) -> Callable[..., Affine]:
+    """A function of a flat state and an input: the discrete linear model of the field there.
+
+    `coordinates` says how many of the states are coordinates: half of them, unless given.
+    """
     choose("discretisation", scheme, get_args(Scheme))
-    _, unflatten = ravel_pytree(like)
 
     def rate(z, u):
-        return ravel_pytree(field(0.0, unflatten(z), u))[0]
+        return flat(field(0.0, structured(z, coordinates), u))
 
     def step(z, u):
-        return ravel_pytree(RK4.step(field, 0.0, unflatten(z), dt, lambda t: u))[0]
+        return flat(RK4.step(field, 0.0, structured(z, coordinates), dt, lambda t: u))
 
     if scheme == "rk4":
         return lambda z, u: tangent(step, z, u)
     return lambda z, u: discretise(tangent(rate, z, u), dt, scheme=scheme)
+
+
+def structured(z: Float[Array, "*batch states"], coordinates: int | None = None) -> State:
+    """A flat state as coordinates and velocities."""
+    n = z.shape[-1] // 2 if coordinates is None else coordinates
+    return State(z[..., :n], z[..., n:])

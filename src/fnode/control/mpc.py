@@ -13,7 +13,6 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import scipy.linalg
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from fnode.control.linearise import Affine, Scheme, interval_model
@@ -21,7 +20,6 @@ from fnode.control.problem import Problem
 from fnode.control.qp import HorizonQP
 from fnode.errors import InputError
 from fnode.field import AbstractField
-from fnode.trajectory import State
 
 Reference = Callable[[np.ndarray], np.ndarray]
 """The states wanted at given times, one row each."""
@@ -54,10 +52,15 @@ class AbstractLinearisation(abc.ABC):
 
 @dataclasses.dataclass
 class AtPoint(AbstractLinearisation):
-    """Once, at a fixed state and input: the origin unless others are given (the paper's way)."""
+    """Once, at a fixed state and input: the origin unless others are given (the paper's way).
+
+    The point is taken for an equilibrium, also where a learned field drifts there a little: the model then predicts
+    that it stays, so that the closed loop ends in it. With `drifting` the field's own constant term counts.
+    """
 
     state: np.ndarray | None = None
     input: np.ndarray | None = None
+    drifting: bool = False
     _known: bool = dataclasses.field(default=False, init=False)
 
     def models(self, at, plan):
@@ -66,7 +69,8 @@ class AtPoint(AbstractLinearisation):
         self._known = True
         z = np.zeros(plan.states.shape[1]) if self.state is None else np.asarray(self.state, float)
         u = np.zeros(plan.inputs.shape[1]) if self.input is None else np.asarray(self.input, float)
-        return _repeated(at(z[None], u[None]), len(plan.inputs))
+        a, b, c = map(np.asarray, at(z[None], u[None]))
+        return _repeated(Affine(a, b, c if self.drifting else z - a @ z - b @ u), len(plan.inputs))
 
 
 @dataclasses.dataclass
@@ -97,8 +101,8 @@ def _repeated(model: Affine, stages: int) -> Affine:
 class MPC:
     """A controller: the present state in, the input for the next interval out.
 
-    `like` is any state of the field; it tells coordinates from velocities. Without a reference the origin is wanted.
-    The input wanted beside it, `input_reference`, is none unless given.
+    Half of the states are coordinates and half velocities, unless `coordinates` says how many. Without a reference the
+    origin is wanted; the input wanted beside it, `input_reference`, is zero unless given.
     """
 
     def __init__(
@@ -106,18 +110,14 @@ class MPC:
         field: AbstractField,
         problem: Problem,
         *,
-        like: State,
         linearisation: AbstractLinearisation | None = None,
         scheme: Scheme = "exact",
         reference: Reference | None = None,
         input_reference: Float[np.ndarray, " inputs"] | None = None,
+        coordinates: int | None = None,
     ):
         n, m = problem.states, problem.inputs
-        with jax.enable_x64(True):
-            size = ravel_pytree(like)[0].shape[0]
-            if size != n:
-                raise InputError(f"state_weight is for {n} states, but the model has {size}: give one row per state")
-            self._at = jax.jit(jax.vmap(interval_model(field, like, problem.dt, scheme=scheme)))
+        self._at = jax.jit(jax.vmap(interval_model(field, problem.dt, scheme=scheme, coordinates=coordinates)))
         self.problem = problem
         self.linearisation = AtPoint() if linearisation is None else linearisation
         self.reference = reference or (lambda ts: np.zeros((len(ts), n)))
@@ -126,21 +126,30 @@ class MPC:
         self.seconds: list[tuple[float, float]] = []  # of every step: linearising, and updating and solving
         self._qp = HorizonQP(problem)
         self._ahead = problem.dt * np.arange(problem.horizon + 1)
-        self._check_inputs(n, m)
+        self._check_model(n, m)
 
-    def _check_inputs(self, n: int, m: int) -> None:
-        """A model that was learned without the input, or does not feel it, cannot be steered."""
+    def _check_model(self, n: int, m: int) -> None:
+        """A model of other states, or one that was learned without the input or does not feel it, cannot be steered."""
         try:
             effect = np.asarray(self._models(np.zeros((1, n)), np.zeros((1, m))).b)
-        except (TypeError, ValueError):
-            raise InputError(f"the model does not take {m} inputs: learn it from data with them") from None
-        if not np.all(np.any(effect != 0, axis=1)):
-            missing = int(np.argmin(np.any(effect != 0, axis=1)[0]))
-            raise InputError(f"the model does not feel its input {missing}: learn it from data in which it varies")
+        except (TypeError, ValueError, IndexError):
+            raise InputError(
+                f"the model does not take {n} states and {m} inputs, as the weights do: learn it from data with them"
+            ) from None
+        felt = np.any(effect[0] != 0, axis=0)
+        if not np.all(felt):
+            raise InputError(
+                f"the model does not feel its input {int(np.argmin(felt))}: learn it from data in which that varies"
+            )
 
     def _models(self, states, inputs) -> Affine:
         with jax.enable_x64(True):
             return self._at(states, inputs)
+
+    def reset(self) -> None:
+        """Forget the plan and the clock: the next step is a first one."""
+        self.plan = None
+        self.seconds = []
 
     def step(self, z: Float[np.ndarray, " states"], t: float = 0.0) -> Float[np.ndarray, " inputs"]:
         """The input to apply from `t` on, where the state is `z`; the plan behind it is kept in `plan`."""

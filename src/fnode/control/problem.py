@@ -66,9 +66,7 @@ class Problem:
 
     def limits(self, which: str) -> Bounds:
         """Lower and upper bounds of the `states` or the `inputs`; infinite where there are none."""
-        bounds, size = (
-            (self.state_bounds, self.states) if which == "states" else (self.input_bounds, self.inputs)
-        )
+        bounds, size = (self.state_bounds, self.states) if which == "states" else (self.input_bounds, self.inputs)
         if bounds is None:
             return np.full(size, -np.inf), np.full(size, np.inf)
         return np.asarray(bounds[0], float), np.asarray(bounds[1], float)

@@ -65,7 +65,7 @@ class HorizonQP:
     ) -> None:
         """Other numbers: a model of every stage (or none, to keep the last), the present state, the references."""
         problem, qp = self.problem, self.qp
-        n, m, stages = problem.states, problem.inputs, problem.horizon
+        n, stages = problem.states, problem.horizon
         if model is not None:
             a, b, c = (np.asarray(part) for part in model)
             self._first, self._constant = a[0], c
@@ -87,9 +87,8 @@ class HorizonQP:
         if self._solver is None:
             self._solver = _solver(qp)
         else:
-            matrices = {} if model is None else {"A": qp.a}
-            sides = {} if qp.g is None or not problem.terminal else {"h_l": qp.g_low, "h_u": qp.g_high}
-            self._solver.update(c=qp.c, b=qp.b, **matrices, **sides)
+            a = None if model is None else qp.a
+            self._solver.update(c=qp.c, A=a, b=qp.b, h_l=qp.g_low, h_u=qp.g_high)
 
     def solve(self) -> tuple[Float[np.ndarray, "stages states"], Float[np.ndarray, "stages inputs"]]:
         """The best states `z_1 ... z_N` and inputs `u_0 ... u_{N-1}`."""
@@ -145,7 +144,9 @@ class HorizonQP:
         row, column = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         height = int(row.max()) + 1
         order = np.arange(1, len(row) + 1)
-        a = scipy.sparse.csc_matrix(scipy.sparse.coo_matrix((order, (row, column)), shape=(height, unknowns)), dtype=float)
+        a = scipy.sparse.csc_matrix(
+            scipy.sparse.coo_matrix((order, (row, column)), shape=(height, unknowns)), dtype=float
+        )
         where = np.empty(len(row), int)
         where[a.data.astype(int) - 1] = np.arange(len(row))
         self._places_a, self._places_b = where[: len(place_a[0])], where[len(place_a[0]) :][: len(place_b[0])]
