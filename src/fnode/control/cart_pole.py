@@ -101,7 +101,7 @@ def swing_up(field: AbstractField) -> MPC:
         end_weight=riccati(upright, STATE_WEIGHT, INPUT_WEIGHT),
         input_bounds=(np.array([-FORCE]), np.array([FORCE])),
     )
-    return MPC(field, problem, linearisation=AlongPlan(first_rounds=10), scheme="rk4")
+    return MPC(field, problem, linearisation=AlongPlan(first_rounds=10), scheme="rk4", tolerance=1e-8)
 
 
 def hanging(count: int, *, spread: float = 0.05, seed: int = 0) -> Float[np.ndarray, "count 4"]:

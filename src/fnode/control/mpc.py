@@ -103,6 +103,7 @@ class MPC:
 
     Half of the states are coordinates and half velocities, unless `coordinates` says how many. Without a reference the
     origin is wanted; the input wanted beside it, `input_reference`, is zero unless given.
+    `tolerance` is that of the quadratic programme.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class MPC:
         reference: Reference | None = None,
         input_reference: Float[np.ndarray, " inputs"] | None = None,
         coordinates: int | None = None,
+        tolerance: float = 1e-10,
     ):
         n, m = problem.states, problem.inputs
         self._at = jax.jit(jax.vmap(interval_model(field, problem.dt, scheme=scheme, coordinates=coordinates)))
@@ -124,7 +126,7 @@ class MPC:
         self.input_reference = np.zeros(m) if input_reference is None else np.asarray(input_reference, float)
         self.plan: Plan | None = None
         self.seconds: list[tuple[float, float]] = []  # of every step: linearising, and updating and solving
-        self._qp = HorizonQP(problem)
+        self._qp = HorizonQP(problem, tolerance=tolerance)
         self._ahead = problem.dt * np.arange(problem.horizon + 1)
         self._check_model(n, m)
 

@@ -8,7 +8,8 @@ from jaxtyping import Float
 
 from fnode.errors import InputError
 
-Bounds = tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]
+Bounds = tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]
+Weight = Float[np.ndarray, "_ _"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Problem:
 
     dt: float
     horizon: int
-    state_weight: Float[np.ndarray, "states states"]
-    input_weight: Float[np.ndarray, "inputs inputs"]
-    end_weight: Float[np.ndarray, "states states"] | None = None
+    state_weight: Weight
+    input_weight: Weight
+    end_weight: Weight | None = None
     state_bounds: Bounds | None = None
     input_bounds: Bounds | None = None
     terminal: bool = False

@@ -15,8 +15,6 @@ from fnode.control.linearise import Affine
 from fnode.control.problem import Problem
 from fnode.errors import InputError
 
-TOLERANCE = 1e-10  # of the solver: residuals and duality gap
-
 
 class InfeasibleError(InputError):
     """No inputs keep the bounds."""
@@ -38,10 +36,13 @@ class QP:
 
 
 class HorizonQP:
-    """The quadratic programme of a problem, whose linear model, start and reference change from step to step."""
+    """The quadratic programme of a problem, whose linear model, start and reference change from step to step.
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
+    `tolerance` is the solver's, for residuals and duality gap.
+    """
+
+    def __init__(self, problem: Problem, *, tolerance: float = 1e-10):
+        self.problem, self.tolerance = problem, tolerance
         n, m, stages = problem.states, problem.inputs, problem.horizon
         self._stage = n + m
         self._inputs = np.arange(stages)[:, None] * (n + m) + np.arange(m)
@@ -85,7 +86,7 @@ class HorizonQP:
             qp.g_low[count - n : count] = states[-1]
             qp.g_high[2 * count - n :] = states[-1]
         if self._solver is None:
-            self._solver = _solver(qp)
+            self._solver = _solver(qp, self.tolerance)
         else:
             a = None if model is None else qp.a
             self._solver.update(c=qp.c, A=a, b=qp.b, h_l=qp.g_low, h_u=qp.g_high)
@@ -103,7 +104,7 @@ class HorizonQP:
         if status != piqp.PIQP_SOLVED:
             raise InfeasibleError(
                 f"the quadratic programme was not solved ({status.name.removeprefix('PIQP_').lower()}): "
-                "scale the weights or make the bounds soft"
+                "its bounds may leave no solution; widen them, make them soft, or scale the weights"
             )
         w = self._solver.result.x
         low, high = self.problem.limits("inputs")
@@ -168,11 +169,11 @@ class HorizonQP:
         return QP(scipy.sparse.csc_matrix(p), c, a, np.zeros(height), g, *sides, low, high)
 
 
-def _solver(qp: QP) -> piqp.SparseSolver:
+def _solver(qp: QP, tolerance: float) -> piqp.SparseSolver:
     solver = piqp.SparseSolver()
     settings = solver.settings
-    settings.eps_abs = settings.eps_duality_gap_abs = TOLERANCE
-    settings.eps_rel = settings.eps_duality_gap_rel = 0.1 * TOLERANCE
+    settings.eps_abs = settings.eps_duality_gap_abs = tolerance
+    settings.eps_rel = settings.eps_duality_gap_rel = 0.1 * tolerance
     settings.preconditioner_reuse_on_update = True
     solver.setup(qp.p, qp.c, qp.a, qp.b, qp.g, qp.g_low, qp.g_high, qp.low, qp.high)
     return solver
