@@ -1,6 +1,11 @@
 """Laws of control: linear models, the quadratic programme against other solvers, closed loops, what is refused."""
 
+import contextlib
+import io
+import json
 import math
+import re
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +14,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 
+from fnode import io as fnode_io
+from fnode.cli import main
 from fnode.control import (
     MPC,
     AlongPlan,
@@ -28,6 +35,8 @@ from fnode.control import (
 from fnode.control.linearise import Affine, interval_model
 from fnode.errors import InputError
 from fnode.field import AbstractField
+from fnode.learn import resolved
+from fnode.model import Model, untrained
 from fnode.solvers import TIGHT
 from fnode.systems import CartPole, ForcedCartPole
 from fnode.trajectory import State
@@ -374,3 +383,111 @@ def test_a_model_that_cannot_be_steered_is_refused():
         MPC(CartPole(), Balance().problem)
     with pytest.raises(InputError, match="does not take 4 states and 1 inputs"):
         MPC(linear_field(m=2), Balance().problem)
+
+
+# The command
+
+QUICK = ("--set", "epochs=200", "--set", "width=16", "--set", "steps=30", "--swing-ups", 1, "--no-compare-labels")
+
+
+def fnode(*words):
+    """Run the command in this process: its exit code, standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.setattr(sys, "argv", ["fnode", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    return stop.value.code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory):
+    """A control run with a roughly trained model."""
+    folder = tmp_path_factory.mktemp("control") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fnode.systems.cart_pole.LEARNED", 10)
+        patch.setattr("fnode.systems.cart_pole.HELD_OUT", 0)
+        code, _, err = fnode("control", "cart_pole", *QUICK, "-o", folder)
+    assert code == 0, err
+    return folder
+
+
+def test_a_control_run_keeps_its_model_and_says_how_it_went(controlled):
+    names = {path.name for path in controlled.iterdir()}
+    assert names == {"config.toml", "scores.json", "prediction.csv", "run.log", "report.html", "model"}
+    scores = json.loads((controlled / "scores.json").read_text())
+    own = json.loads((controlled / "model/scores.json").read_text())
+    assert set(scores) == set(own)
+    assert own["control"] is None
+    assert scores["seeds"] is None
+    analytic, learned = (scores["control"][name] for name in ("analytic", "learned"))
+    assert analytic["first_input"] == pytest.approx(28.37, abs=0.005)
+    assert (analytic["linearisation"]["error_a"], analytic["linearisation"]["error_b"]) == (0, 0)
+    upright = linearise(Model.load(controlled / "model").member(), State(jnp.zeros(2), jnp.zeros(2)), jnp.zeros(1))
+    np.testing.assert_allclose(learned["linearisation"]["a"], upright.a, rtol=1e-12)
+    true = np.array(analytic["linearisation"]["b"])
+    error = np.linalg.norm(upright.b - true) / np.linalg.norm(true)
+    assert learned["linearisation"]["error_b"] == pytest.approx(error)
+    assert error > 0
+    assert set(learned["solve_ms"]) == {"median", "p99"}
+    assert learned["swing_up"]["starts"] == 1
+    motions = fnode_io.read(controlled / "prediction.csv", CART_POLE.columns)
+    assert list(motions) == ["analytic", "learned"]
+    assert len(motions["learned"]) == 31
+
+
+def test_a_control_report_is_one_file_that_needs_no_network(controlled):
+    page = (controlled / "report.html").read_text()
+    assert not re.search(r"<(script|link|img)[^>]*(src|href)=", page.partition("<body>")[2])
+    for words in ("Balancing", "Swing-up", "Linear models at upright", "settled after"):
+        assert words in page
+
+
+def test_a_finished_model_can_be_used_again_and_one_without_the_input_cannot(controlled, tmp_path):
+    code, _, err = fnode(
+        "control", "cart_pole", controlled / "model", *QUICK[4:], "--swing-ups", 0, "-o", tmp_path / "again"
+    )
+    assert code == 0, err
+    first, again = (
+        json.loads((run / "scores.json").read_text())["control"] for run in (controlled, tmp_path / "again")
+    )
+    assert first["learned"]["first_input"] == again["learned"]["first_input"]
+    assert again["learned"]["swing_up"] is None
+    config = resolved({"network": {"width": 4}}, "paper", "cart_pole")
+    members = untrained(config, CartPole.columns, jax.random.split(jax.random.key(0), 1))
+    Model(members, CartPole.columns, config, 0.01).save(tmp_path / "free")
+    result = fnode("control", "cart_pole", tmp_path / "free", "-o", tmp_path / "no")
+    refused(result, "has inputs none", "needs u", "cart_pole_forced")
+
+
+@pytest.mark.parametrize(
+    ("words", "fragments"),
+    [
+        (["double_pendulum"], ["no control task for 'double_pendulum'", "cart_pole"]),
+        (["rocket"], ["unknown system 'rocket'"]),
+        (["cart_pole", "nowhere"], ["nowhere is not a finished run"]),
+        (["cart_pole", "--set", "horizon=0"], ["horizon of 0"]),
+        (["cart_pole", "--set", "horizon=2.5"], ["horizon=2.5"]),
+        (["cart_pole", "--set", "theta=2"], ["theta = 2 is not within"]),
+        (["cart_pole", "--set", "state_weight=1,1,1,-1"], ["state_weight has the eigenvalue -1"]),
+        (["cart_pole", "--set", "state_weight=1,2"], ["state_weight has 2 numbers"]),
+        (["cart_pole", "--set", "linearisation=none"], ["unknown linearisation 'none'"]),
+        (["cart_pole", "--set", "u_max=1"], ["no solution", "soft"]),
+        (["cart_pole", "--recipe", "none"], ["unknown recipe 'none'"]),
+    ],
+)
+def test_what_control_refuses_leaves_nothing_behind(words, fragments, tmp_path):
+    refused(fnode("control", *words, "--swing-ups", 0, "-o", tmp_path / "run"), *fragments)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_earlier_control_run_is_not_overwritten_by_accident(controlled):
+    refused(fnode("control", "cart_pole", "-o", controlled), "exists", "--force")
+
+
+def refused(result, *fragments):
+    """Exit code 2, nothing on stdout, and one line on stderr that holds every fragment."""
+    code, out, err = result
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    for fragment in fragments:
+        assert fragment in err

@@ -40,14 +40,14 @@ def control(
     plant, or of the training.
     """
     prepare_jax()
-    from fnode.control import control_cart_pole, figures
+    from fnode.control import InfeasibleError, control_cart_pole, figures
     from fnode.run_folder import MODEL, RunFolder
 
     plant, task, config = _asked(system, settings or [], recipe)
     folder = RunFolder(output)
     folder.check(force=force, resume=resume)
     model = None if run is None else _loaded(run)
-    if model is not None and not config["parameters"]:
+    if model is not None and not config.parameters:
         plant = _plant(model.config.parameters if model.config.system in TASKS else {})
     with _loops_bar(1 + swing_ups) as told:  # first, because a task without a solution needs no model
         found = {"analytic": control_cart_pole(plant, plant, task, swings=swing_ups, told=told)}
@@ -57,8 +57,11 @@ def control(
         model, fields = _learned(config, output / MODEL, resume=resume, compare=compare_labels)
     with _loops_bar((1 + swing_ups) * (1 + len(fields))) as told:
         for name, field in {"learned": model.member(), **fields}.items():
-            found[name] = control_cart_pole(plant, field, task, swings=swing_ups, told=told)
-    _write(folder, model, task, found, figures(found), run)
+            try:
+                found[name] = control_cart_pole(plant, field, task, swings=swing_ups, told=told)
+            except InfeasibleError as error:
+                raise InputError(f"with the {name.replace('_', ' ')} model: {error}") from None
+    _write(folder, model, plant, task, found, figures(found), run)
 
 
 def _asked(system: str, assignments: list[str], recipe: str | None):
@@ -67,6 +70,7 @@ def _asked(system: str, assignments: list[str], recipe: str | None):
 
     from fnode.config import merged, settings
     from fnode.control import Balance
+    from fnode.learn import resolved
     from fnode.systems import ForcedCartPole, system_named
 
     system_named(system)
@@ -79,8 +83,8 @@ def _asked(system: str, assignments: list[str], recipe: str | None):
     parameters = given.get("parameters", {})
     top = {} if recipe is None else {"recipe": recipe}
     usual = TRAINING if recipe is None else {}
-    config = merged(usual, given, top, {"system": "cart_pole_forced", "parameters": parameters})
-    return _plant(parameters), task, config
+    values = merged(usual, given, top, {"system": "cart_pole_forced", "parameters": parameters})
+    return _plant(parameters), task, resolved(values, values["recipe"], "cart_pole_forced")
 
 
 def _plant(parameters: dict):
@@ -109,14 +113,13 @@ def _list(names) -> str:
     return ", ".join(names) or "none"
 
 
-def _learned(values: dict, folder: Path, *, resume: bool, compare: bool):
+def _learned(config, folder: Path, *, resume: bool, compare: bool):
     """The model learned by differentiation, kept in a run folder, and fields learned otherwise, for comparison."""
     from fnode.cli.learn import learn_into
-    from fnode.learn import exactly_labelled, prepare, resolved
+    from fnode.learn import exactly_labelled, prepare
     from fnode.learn import run as run_learning
     from fnode.model import Model
 
-    config = resolved(values, values["recipe"], values["system"])
     learn_into(config, folder, resume=resume, force=False)
     fields = {}
     if compare and config.data.noise == 0:
@@ -133,7 +136,7 @@ def _loops_bar(total: int):
         yield lambda: bar.advance(task)
 
 
-def _write(folder, model, task, found: dict, figures: dict, run: Path | None) -> None:
+def _write(folder, model, plant, task, found: dict, figures: dict, run: Path | None) -> None:
     """Everything the folder holds, and a table on the terminal."""
     import json
 
@@ -151,7 +154,7 @@ def _write(folder, model, task, found: dict, figures: dict, run: Path | None) ->
     io.write(folder.path / PREDICTION, {name: one.balance.trajectory(model.columns) for name, one in found.items()})
     scored = control_scores(model, "cart_pole", figures)
     io.write_text(folder.path / SCORES, json.dumps(scored, indent=2, allow_nan=False) + "\n")
-    io.write_text(folder.path / REPORT, control_page(scored, found, written))
+    io.write_text(folder.path / REPORT, control_page(scored, found, written, length=float(plant.length)))
     folder.log(f"control cart_pole: {', '.join(found)}")
     console.print(_table(figures))
     console.print(f"report: {folder.path / REPORT}", highlight=False)

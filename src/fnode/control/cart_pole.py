@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pydantic
@@ -92,7 +93,7 @@ def swing_up(field: AbstractField) -> MPC:
 
     The weight at the end of the horizon is the Riccati solution at upright, where the motion should lead.
     """
-    upright = interval_model(field, DT, scheme="rk4")(jnp.zeros(4), jnp.zeros(1))
+    upright = jax.jit(interval_model(field, DT, scheme="rk4"))(jnp.zeros(4), jnp.zeros(1))
     problem = Problem(
         dt=DT,
         horizon=HORIZON,

@@ -6,6 +6,7 @@ States are flat arrays here, coordinates then velocities, as in `Trajectory.stat
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
@@ -31,6 +32,7 @@ class Affine(NamedTuple):
     c: Float[Array | np.ndarray, "*stages states"]
 
 
+@eqx.filter_jit
 def linearise(field: AbstractField, x: State, u: Float[Array, " inputs"]) -> Affine:
     """The tangent of a field at a state and an input: `dz/dt = a z + b u + c` with `a = df/dz`, `b = df/du`.
 

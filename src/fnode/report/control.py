@@ -16,22 +16,25 @@ from fnode.trajectory import Column, Columns, State, Trajectory
 COLUMNS = ForcedCartPole.columns
 LOOKS = {"analytic": (PREDICTED, "solid", 4), "learned": (OTHER, "dot", 2), "exact_labels": ("#009E73", "dash", 2)}
 
+MOVING = ("analytic", "learned")
 
-def control_page(scores: dict, found: dict[str, Controlled], settings: str) -> str:
-    """The report as HTML text."""
+
+def control_page(scores: dict, found: dict[str, Controlled], settings: str, *, length: float) -> str:
+    """The report as HTML text; `length` is that of the pole."""
     balance = {name: one.balance for name, one in found.items()}
     pictures = [
         Picture(
             "Balancing", panels(balance), "The plant is the analytic cart-pole, whichever model the controller has."
         ),
-        Picture("The cart-pole, balanced", moving({name: balance[name] for name in ("analytic", "learned")})),
+        Picture("The cart-pole, balanced", moving({name: balance[name] for name in MOVING}, length)),
     ]
     swings = {name: [swing for swing in one.swings if swing is not None] for name, one in found.items()}
-    shown = {name: several[0] for name, several in swings.items() if several}
-    if shown:
+    first = {name: several[0] for name, several in swings.items() if several}
+    if first:
         note = "The first of the starts; the force is bounded by 20 N."
-        pictures.append(Picture("Swing-up", panels(shown), note))
-        pictures.append(Picture("The cart-pole, swung up", moving({n: s for n, s in shown.items() if n in LOOKS})))
+        pictures.append(Picture("Swing-up", panels(first), note))
+        up = {name: swing for name, swing in first.items() if name in MOVING}
+        pictures.append(Picture("The cart-pole, swung up", moving(up, length)))
     title = f"{scores['system']}: model predictive control"
     return render("control.html", title, pictures, scores=scores, names=_names(COLUMNS.state), settings=settings)
 
@@ -61,9 +64,8 @@ def panels(loops: dict[str, ClosedLoop]) -> go.Figure:
     return styled(figure, height=760)
 
 
-def moving(loops: dict[str, ClosedLoop]) -> go.Figure:
+def moving(loops: dict[str, ClosedLoop], length: float) -> go.Figure:
     """The cart-pole as it was controlled, one panel per model."""
-    length = float(ForcedCartPole().length)
     mechanism = Mechanism(
         bodies=(Body("cart", 1.0, 0.0, (0.0, 0.0, 0.0)), Body("pole", 1.0, 0.0, (0.0, length, 0.0))),
         joints=(
