@@ -41,9 +41,14 @@ class Labels(Section):
     weighted: bool = False
 
 
+Structure = Literal["mlp", "linear_skip", "quadratic", "lagrangian", "library", "library_network"]
+
+
 class Network(Section):
     """The learned function."""
 
+    structure: Structure = "mlp"
+    degree: pydantic.NonNegativeInt = 2  # of the terms of a library
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2
     inputs: Literal["state", "positions"] = "state"

@@ -9,21 +9,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from fnode import derivatives
-from fnode.config import Config, merged, validated
+from fnode.config import Config, Network, merged, validated
 from fnode.config import Labels as LabelSettings
 from fnode.derivatives import Estimate, Labels, derivative_named
 from fnode.errors import InputError, choose
+from fnode.field import AbstractField
 from fnode.metrics import flat
-from fnode.model import Model, cast, sampled_control, untrained
+from fnode.model import Model, cast, predict, sampled_control, untrained
 from fnode.models import MODELS
 from fnode.recipes import recipe_values
 from fnode.recording import Recording
 from fnode.solvers import solver_named
 from fnode.systems import AbstractSystem, configured, recordings, system_named
-from fnode.training import Adam, DerivativeLoss, Fit, Huber, Labelled, Progress, SquaredError, check_batch, fit
-from fnode.trajectory import State, Trajectory
+from fnode.training import Adam, DerivativeLoss, Huber, Labelled, Progress, SquaredError, check_batch, fit
+from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
 
@@ -38,15 +40,26 @@ class Prepared:
 
 
 @dataclasses.dataclass(frozen=True)
+class Learned:
+    """What one seed came to: its field, the loss on the way, and how long that took."""
+
+    field: AbstractField
+    network: Network
+    history: np.ndarray
+    seconds_compile: float
+    seconds_train: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Trained:
-    """All seeds learned from one start: the recordings, the fit, and every member's rollout of every recording."""
+    """All seeds learned from one start: the recordings, what each seed came to, and its rollout of every recording."""
 
     start: int
     recordings: tuple[Recording, ...]
     labels: tuple[Labels, ...]
-    fit: Fit
-    predictions: tuple[State, ...]  # per recording; leading axis: seeds
-    seconds_total: float
+    seeds: tuple[Learned, ...]
+    predictions: tuple[tuple[State, ...], ...]  # per seed and recording
+    seconds_other: float  # data, labels and rollouts of all seeds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,16 +91,11 @@ class Run:
         return self.trained[start], seed
 
 
-def one_member(predictions: State, seed: int) -> State:
-    """One seed's rollout out of all of them."""
-    return jax.tree.map(lambda leaf: leaf[seed], predictions)
-
-
 def completed(run: Run, part: Trained, number: int, seed: int) -> Trajectory:
     """One seed's rollout of one recording with its accelerations, and with the dependent coordinates where there are
     constraints: they are solved for at every sample and hold to round-off."""
     truth, field = part.recordings[number].truth, run.model.member(part.start * run.config.seeds + seed)
-    x = one_member(part.predictions[number], seed)
+    x = part.predictions[seed][number]
     rate = _rates(field, truth.ts, x, truth.u)
     motion = Trajectory(truth.ts, x, truth.u, None if truth.columns.first_order else rate.v, columns=truth.columns)
     return run.complete(motion)
@@ -170,21 +178,25 @@ def exactly_labelled(prepared: Prepared) -> Prepared:
 def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:
     """Learn from prepared recordings, one start after the other, all seeds of a start at once; needs 64-bit mode."""
     columns = prepared[0].recordings[0].truth.columns
-    trained = []
+    trained, dt = [], _time_step(prepared[0].recordings)
     for start, part in enumerate(prepared):
+        seeds = train(config, part, start, watch)
         began = time.perf_counter()
-        recorded = part.recordings
-        fitted = train(config, part, start, watch)
-        model = Model(fitted.models, columns, config, _time_step(recorded))
-        predictions = tuple(predict_all(model, recording) for recording in recorded)
+        model = _model(config, columns, dt, seeds)
+        predictions = tuple(
+            tuple(predict_recording(model, number, recording) for recording in part.recordings)
+            for number in range(model.size)
+        )
         jax.block_until_ready(predictions)
         seconds = part.seconds + time.perf_counter() - began
-        trained.append(Trained(start, recorded, part.labels, fitted, predictions, seconds))
-    members = [part.fit.models for part in trained]
-    together = jax.tree.map(lambda *leaves: jnp.concatenate(leaves) if eqx.is_array(leaves[0]) else leaves[0], *members)
-    model = Model(together, columns, config, _time_step(prepared[0].recordings))
+        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds))
+    model = _model(config, columns, dt, [seed for part in trained for seed in part.seeds])
     system = configured(system_named(config.system), config.parameters) if config.system else None
     return Run(config, system, dataclasses.replace(model, chosen=best_member(model, trained)), tuple(trained))
+
+
+def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]) -> Model:
+    return Model(tuple(seed.field for seed in seeds), tuple(seed.network for seed in seeds), columns, config, dt)
 
 
 def _labels(recorded: Sequence[Recording], method: str) -> tuple[Labels, ...]:
@@ -256,14 +268,16 @@ def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> L
     return jax.tree.map(lambda leaf: leaf[known], samples)
 
 
-def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> Fit:
+def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
     """Fit all seeds at once to the labelled training parts."""
     samples = labelled(prepared.recordings, prepared.labels, config.labels)
-    settings = config.training
+    settings, columns = config.training, prepared.recordings[0].truth.columns
     numbers = jnp.arange(config.seeds) + config.seed
     keys = jax.vmap(lambda number: jax.random.split(jax.random.key(number)))(numbers)
-    return fit(
-        untrained(config, prepared.recordings[0].truth.columns, keys[:, 0], samples),
+    fitted = fit(
+        eqx.filter_jit(eqx.filter_vmap(lambda key: untrained(config, config.network, columns, key, samples)))(
+            keys[:, 0]
+        ),
         DerivativeLoss(SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)),
         cast(samples, settings.precision),
         Adam(
@@ -279,29 +293,34 @@ def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> Fit:
         report=lambda progress: watch.report(start, progress),
         resume_from=lambda fresh: watch.resume_from(start, fresh),
     )
+    # Seeds train together: each is charged its share of the training and all of the compilation.
+    share = fitted.seconds_train / config.seeds
+    return tuple(
+        Learned(one_of(fitted.models, seed), config.network, history, fitted.seconds_compile, share)
+        for seed, history in enumerate(fitted.history)
+    )
 
 
-def predict_all(model: Model, recording: Recording) -> State:
-    """Every member's rollout over the whole recording, from its true first sample."""
-    return _predict(model.forecasters, recording.truth[:1], recording.truth.ts, recording.control)
+def one_of(stacked: PyTree, number: int) -> PyTree:
+    """One model out of several that share their arrays' leading axis."""
+    return jax.tree.map(lambda leaf: leaf[number] if eqx.is_array(leaf) else leaf, stacked)
 
 
-@eqx.filter_jit
-def _predict(forecasters, past, ts, control):
-    return eqx.filter_vmap(lambda forecaster: forecaster.predict(past, ts, control))(forecasters)
+def predict_recording(model: Model, number: int, recording: Recording) -> State:
+    """One member's rollout over the whole recording, from its true first sample."""
+    return predict(model.forecaster(number), recording.truth[:1], recording.truth.ts, recording.control)
 
 
 def best_member(model: Model, trained: Sequence[Trained]) -> int:
     """The member with the smallest rollout error over windows of its own training part; the test part is not seen."""
     if model.size == 1:
         return 0
+    parts = [part for part in trained for _ in part.seeds]
     errors = []
-    for part in trained:
-        own = Model(part.fit.models, model.columns, model.config, model.dt)
+    for number, part in enumerate(parts):
         stretches = [window for recording in part.recordings for window in _windows(recording)]
-        errors.append(sum(_window_error(own, window) for window in stretches) / len(stretches))
-    everyone = np.concatenate(errors)
-    return int(np.argmin(np.where(np.isfinite(everyone), everyone, np.inf)))
+        errors.append(np.mean([_window_error(model, number, window) for window in stretches]))
+    return int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
 
 
 def _windows(recording: Recording) -> list[Recording]:
@@ -313,12 +332,11 @@ def _windows(recording: Recording) -> list[Recording]:
     return [dataclasses.replace(recording, truth=recording.observed[k : k + length]) for k in starts]
 
 
-def _window_error(model: Model, window: Recording) -> np.ndarray:
-    """Per member: squared error in units of each column's spread."""
-    predicted = predict_all(model, window)
+def _window_error(model: Model, number: int, window: Recording) -> float:
+    """Squared error of one member in units of each column's spread."""
     true = window.truth.states
-    error = flat(predicted) - true
-    return np.asarray(jnp.mean(error**2 / jnp.maximum(jnp.var(true, axis=0), 1e-12), axis=(1, 2)))
+    error = flat(predict_recording(model, number, window)) - true
+    return float(jnp.mean(error**2 / jnp.maximum(jnp.var(true, axis=0), 1e-12)))
 
 
 def _time_step(recorded: Sequence[Recording]) -> float:

@@ -9,31 +9,32 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode import io
-from fnode.config import Config, validated
+from fnode.config import Config, Network, validated
 from fnode.errors import InputError, choose
 from fnode.field import AbstractField
-from fnode.models import FNODE, MODELS, RolledOut, Scaler, observation
+from fnode.models import FNODE, MODELS, AbstractForecaster, RolledOut, Scaler, observation
 from fnode.signals import LinearHold
 from fnode.solvers import solver_named
 from fnode.training import Labelled
 from fnode.trajectory import Column, Columns, State, Trajectory
 
-FORMAT = 1  # of model.json; raised when an older reader could misunderstand it
+FORMAT = 2  # of model.json; raised when an older reader could misunderstand it
 DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A learned field, once per seed, and what is needed to use it.
+    """A learned field, once per start and seed, and what is needed to use it.
 
-    `members` has the seeds along the leading axis of every array; `chosen` is the one that predictions use: the best
-    on windows of the training part.
+    Members may differ in structure: `networks` says what each is made of. `chosen` is the one that predictions use:
+    the best on windows of the training part.
     """
 
-    members: AbstractField
+    members: tuple[AbstractField, ...]
+    networks: tuple[Network, ...]
     columns: Columns
     config: Config
     dt: float
@@ -42,17 +43,15 @@ class Model:
     @property
     def size(self) -> int:
         """How many members there are."""
-        return jax.tree.leaves(eqx.filter(self.members, eqx.is_array))[0].shape[0]
-
-    @property
-    def forecasters(self) -> RolledOut:
-        """All members with their solver; seeds along the leading axis."""
-        return RolledOut(self.members, solver_named(self.config.rollout.solver))
+        return len(self.members)
 
     def member(self, number: int | None = None) -> AbstractField:
         """One member's field: the chosen one unless another is asked for."""
-        number = self.chosen if number is None else number
-        return jax.tree.map(lambda leaf: leaf[number] if eqx.is_array(leaf) else leaf, self.members)
+        return self.members[self.chosen if number is None else number]
+
+    def forecaster(self, number: int | None = None) -> AbstractForecaster:
+        """One member with its solver."""
+        return RolledOut(self.member(number), solver_named(self.config.rollout.solver))
 
     def __call__(self, t, x: State, u: Float[Array, " external"] | None = None) -> State:
         """The rate of change of a state, by the chosen member."""
@@ -70,8 +69,7 @@ class Model:
             ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
             if control is None:
                 control = sampled_control(start)
-            forecaster = RolledOut(self.member(), solver_named(self.config.rollout.solver))
-            x = eqx.filter_jit(forecaster.predict)(start, ts, control)
+            x = predict(self.forecaster(), start, ts, control)
             u = None if control is None else jax.vmap(control)(ts)
             return Trajectory(ts, x, u, columns=self.columns)
 
@@ -83,7 +81,7 @@ class Model:
         description = {
             "format": FORMAT,
             "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
-            "members": self.size,
+            "members": [network.model_dump(mode="json") for network in self.networks],
             "chosen": self.chosen,
             "dt": self.dt,
             "columns": dataclasses.asdict(self.columns),
@@ -108,7 +106,8 @@ class Model:
                 )
             columns = columns_from(description["columns"])
             config = validated(description["config"], str(folder / DESCRIPTION))
-            members, chosen, dt = int(description["members"]), int(description["chosen"]), float(description["dt"])
+            networks = tuple(Network.model_validate(values) for values in description["members"])
+            chosen, dt = int(description["chosen"]), float(description["dt"])
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
                 raise
@@ -117,37 +116,39 @@ class Model:
             raise InputError(f"{folder / ARRAYS} is damaged or not the one {DESCRIPTION} describes: restore it")
         with jax.enable_x64(True):
             fresh = eqx.filter_eval_shape(
-                lambda: untrained(config, columns, jax.random.split(jax.random.key(0), members))
+                lambda: tuple(untrained(config, network, columns, jax.random.key(0)) for network in networks)
             )
-            arrays, _ = io.read_arrays(folder / ARRAYS, fresh)
-        return cls(arrays, columns, config, dt, chosen)
+            members, _ = io.read_arrays(folder / ARRAYS, fresh)
+        return cls(members, networks, columns, config, dt, chosen)
+
+
+@eqx.filter_jit
+def predict(forecaster: AbstractForecaster, past: Trajectory, ts: Float[Array, " samples"], control=None) -> State:
+    """What a forecaster says of a motion, compiled."""
+    return forecaster.predict(past, ts, control)
 
 
 def untrained(
-    config: Config, columns: Columns, keys: Key[Array, " seeds"], samples: Labelled | None = None
+    config: Config, network: Network, columns: Columns, key: PRNGKeyArray, samples: Labelled | None = None
 ) -> AbstractField:
-    """Models with fresh weights, one per key, in the precision of the recipe; `samples` set the scalers."""
+    """A model with fresh weights in the precision of the configuration; `samples` set its scalers."""
     choose("model", config.model, MODELS)
-    network = config.network
     turns = tuple(network.angles == "sincos" and column.angle for column in columns.coordinates)
     features = targets = None
     if network.scale and samples is not None:
         features = Scaler.of(jax.vmap(lambda s: observation(s.x, s.u, network.inputs, turns))(samples))
         targets = Scaler.of(samples.rate)
-
-    def one(key):
-        return FNODE.untrained(
-            columns,
-            width=network.width,
-            depth=network.depth,
-            sees=network.inputs,
-            turns=turns,
-            features=features,
-            targets=targets,
-            key=key,
-        )
-
-    return cast(eqx.filter_jit(eqx.filter_vmap(one))(keys), config.training.precision)
+    field = FNODE.untrained(
+        columns,
+        width=network.width,
+        depth=network.depth,
+        sees=network.inputs,
+        turns=turns,
+        features=features,
+        targets=targets,
+        key=key,
+    )
+    return cast(field, config.training.precision)
 
 
 def cast(tree, precision: str):

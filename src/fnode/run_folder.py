@@ -13,7 +13,7 @@ import polars
 from fnode import io
 from fnode.config import Config, read_config, validated
 from fnode.errors import InputError
-from fnode.learn import Run, Trained, Watch, completed, one_member
+from fnode.learn import Run, Trained, Watch, completed
 from fnode.scores import scores
 from fnode.training import Progress
 from fnode.trajectory import Trajectory
@@ -143,7 +143,7 @@ def _as_far_as_it_goes(run: Run, part: Trained, number: int, seed: int) -> Traje
         return completed(run, part, number, seed)
     except InputError:
         truth = part.recordings[number].truth
-        return Trajectory(truth.ts, one_member(part.predictions[number], seed), truth.u, columns=truth.columns)
+        return Trajectory(truth.ts, part.predictions[seed][number], truth.u, columns=truth.columns)
 
 
 def _history(run: Run) -> str:
@@ -151,8 +151,8 @@ def _history(run: Run) -> str:
     rows = [
         {"start": part.start, "seed": run.config.seed + seed, "epoch": epoch + 1, "loss": float(loss)}
         for part in run.trained
-        for seed, losses in enumerate(part.fit.history)
-        for epoch, loss in enumerate(losses)
+        for seed, learned in enumerate(part.seeds)
+        for epoch, loss in enumerate(learned.history)
     ]
     buffer = memory.BytesIO()
     polars.DataFrame(rows).write_csv(buffer)

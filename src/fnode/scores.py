@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 
 from fnode.constraints import Holonomic
 from fnode.errors import InputError
-from fnode.learn import Run, Trained, completed, one_member
+from fnode.learn import Run, Trained, completed
 from fnode.metrics import energy_drift, mse, rmse
 from fnode.model import Model
 from fnode.recording import Recording
@@ -28,7 +28,7 @@ def scores(run: Run) -> dict:
         "system": run.config.system or ", ".join(run.config.files),
         "model": run.config.model,
         "recipe": run.config.recipe,
-        "structure": "mlp",
+        "structure": chosen.seeds[seed].network.structure,
         "version": importlib.metadata.version("fnode"),
         "deterministic": False,
         "chosen": run.model.chosen,
@@ -83,25 +83,23 @@ def score_parts(predicted: State, recording: Recording) -> dict[str, float | Non
 
 def _entry(run: Run, part: Trained, seed: int) -> dict:
     """The figures of one member: medians over recordings where there are several."""
-    predictions = [one_member(predicted, seed) for predicted in part.predictions]
+    predictions, learned = part.predictions[seed], part.seeds[seed]
     errors = [score_parts(x, recording) for x, recording in zip(predictions, part.recordings, strict=True)]
-    seeds = run.config.seeds
     return {
         "seed": run.config.seed + seed,
         "start": part.start,
         "mse": {name: _median(error[name] for error in errors) for name in PARTS},
         "rmse": {name: _columns(run, part, predictions, name) for name in ("train", "test")},
         "energy_drift": _drift(run, part, predictions),
-        # Seeds train together: each is charged its share of the training and all of the compilation.
         "seconds": {
-            "compile": part.fit.seconds_compile,
-            "train": part.fit.seconds_train / seeds,
-            "total": part.seconds_total - part.fit.seconds_train * (1 - 1 / seeds),
+            "compile": learned.seconds_compile,
+            "train": learned.seconds_train,
+            "total": learned.seconds_compile + learned.seconds_train + part.seconds_other,
         },
     }
 
 
-def _columns(run: Run, part: Trained, predictions: list[State], which: str) -> dict[str, float | None] | None:
+def _columns(run: Run, part: Trained, predictions: Sequence[State], which: str) -> dict[str, float | None] | None:
     """Root mean square error of each column over the training or the test part: medians over recordings."""
     values = []
     for predicted, recording in zip(predictions, part.recordings, strict=True):
@@ -115,7 +113,7 @@ def _columns(run: Run, part: Trained, predictions: list[State], which: str) -> d
     return {column.name: _median(v[i] for v in values) for i, column in enumerate(run.model.columns.state)}
 
 
-def _drift(run: Run, part: Trained, predictions: list[State]) -> float | None:
+def _drift(run: Run, part: Trained, predictions: Sequence[State]) -> float | None:
     system = run.system
     if system is None or not system.conservative:
         return None
@@ -128,7 +126,7 @@ def _drift(run: Run, part: Trained, predictions: list[State]) -> float | None:
 
 
 def _trajectory(run: Run, part: Trained, seed: int, k: int) -> dict:
-    recording, predicted = part.recordings[k], one_member(part.predictions[k], seed)
+    recording, predicted = part.recordings[k], part.predictions[seed][k]
     truth = recording.truth
     parameters = run.model.columns.parameters
     first = len(run.model.columns.inputs)

@@ -109,7 +109,7 @@ def training_effect(system: str, labels: str, draw: int, epochs: int) -> dict[st
     part = recording.truth[: recording.training]
     assert part.a is not None
     learned = jax.vmap(result.model.member())(part.ts, part.x).v
-    rollout = jax.tree.map(lambda leaf: leaf[0], result.trained[0].predictions[0])
+    rollout = result.trained[0].predictions[0][0]
     return {
         "label_rmse": float(np.sqrt(np.mean((prepared[0].labels[0].rate.value - part.a) ** 2))),
         "acceleration_mse": float(jnp.mean((learned - part.a) ** 2)),

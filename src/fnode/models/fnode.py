@@ -4,7 +4,7 @@ from typing import Literal
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode.field import AbstractAcceleration
 from fnode.models.network import perceptron
@@ -18,10 +18,12 @@ class FNODE(AbstractAcceleration):
     """Accelerations from coordinates, velocities, inputs and parameters by one network.
 
     With `sees="positions"` the network knows no velocities: a field that symplectic schemes integrate exactly as such.
-    Coordinates marked in `turns` are shown by their sine and cosine: the field then repeats with every turn.
+    Coordinates marked in `turns` are shown by their sine and cosine: the field then repeats with every turn. A linear
+    `skip` beside the network leaves to it only what is not linear, and carries on outside the data.
     """
 
     network: eqx.nn.MLP
+    skip: Float[Array, "coordinates features"] | None
     features: Scaler
     targets: Scaler
     sees: Sees = eqx.field(static=True)
@@ -38,6 +40,7 @@ class FNODE(AbstractAcceleration):
         turns: tuple[bool, ...] | None = None,
         features: Scaler | None = None,
         targets: Scaler | None = None,
+        linear_skip: bool = False,
         key: PRNGKeyArray,
     ) -> "FNODE":
         """A model with fresh weights; without scalers the network sees and gives plain physical units."""
@@ -45,11 +48,14 @@ class FNODE(AbstractAcceleration):
         turns = turns or (False,) * n
         inputs = n * (2 if sees == "state" else 1) + sum(turns) + len(columns.external)
         network = perceptron(inputs, n, width=width, depth=depth, key=key)
-        return cls(network, features or Scaler.identity(inputs), targets or Scaler.identity(n), sees, turns)
+        skip = jnp.zeros((n, inputs)) if linear_skip else None
+        return cls(network, skip, features or Scaler.identity(inputs), targets or Scaler.identity(n), sees, turns)
 
     def acceleration(self, t, x, u=None):
         shown = observation(x, u, self.sees, self.turns)
-        return self.targets.restore(self.network(self.features.standardise(shown)))
+        scaled = self.features.standardise(shown)
+        value = self.network(scaled)
+        return self.targets.restore(value if self.skip is None else value + self.skip @ scaled)
 
 
 def observation(x, u, sees: Sees, turns: tuple[bool, ...]):

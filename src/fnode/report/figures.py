@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from fnode.learn import Run, one_member
+from fnode.learn import Run
 from fnode.recording import Recording
 from fnode.trajectory import Column, State
 
@@ -52,7 +52,7 @@ def phases(run: Run) -> go.Figure:
     )
     told: set[str] = set()
     for number, (k, i) in enumerate(panels):
-        recording, predicted = part.recordings[k], one_member(part.predictions[k], seed)
+        recording, predicted = part.recordings[k], part.predictions[seed][k]
         row, col = number // across + 1, number % across + 1
         truth, samples = recording.truth.x, recording.training
         lines = [
@@ -78,10 +78,10 @@ def losses(run: Run) -> go.Figure:
     palette = [PREDICTED, OTHER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
     several = len(run.trained) > 1
     for part in run.trained:
-        for seed, history in enumerate(part.fit.history):
+        for seed, learned in enumerate(part.seeds):
             name = f"seed {run.config.seed + seed}" + (f", start {part.start}" if several else "")
             colour = palette[(part.start * run.config.seeds + seed) % len(palette)]
-            figure.add_trace(_line(np.arange(1, len(history) + 1), history, name, colour))
+            figure.add_trace(_line(np.arange(1, len(learned.history) + 1), learned.history, name, colour))
     figure.update_xaxes(title_text="epoch")
     figure.update_yaxes(title_text="training loss, mean squared acceleration error", type="log", exponentformat="power")
     return styled(figure, height=380)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from fnode.errors import InputError
-from fnode.learn import Run, completed, one_member
+from fnode.learn import Run, completed
 from fnode.recording import Recording
 from fnode.report import figures
 from fnode.report.animation import animation
@@ -18,7 +18,7 @@ def page(run: Run, scores: dict) -> str:
     pictures = []
     for number in _shown(run):
         recording = part.recordings[number]
-        predicted = one_member(part.predictions[number], seed)
+        predicted = part.predictions[seed][number]
         name = f" of trajectory {recording.name}" if len(part.recordings) > 1 else ""
         pictures.append(Picture(f"Motion{name}", figures.motion(recording, predicted), _shading(recording)))
     if run.model.columns.velocities:

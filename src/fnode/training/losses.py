@@ -25,6 +25,10 @@ class SquaredError(eqx.Module):
     def __call__(self, residual):
         return residual**2
 
+    def weight(self, residual):
+        """The factor that makes a square of the penalty, to first order: `penalty'(r) / (2 r)`."""
+        return jnp.ones_like(residual)
+
 
 class Huber(eqx.Module):
     """Quadratic near zero, linear beyond `delta`: outliers among the labels count less."""
@@ -35,14 +39,25 @@ class Huber(eqx.Module):
         size = jnp.abs(residual)
         return jnp.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta))
 
+    def weight(self, residual):
+        """The factor that makes a square of the penalty, to first order: `penalty'(r) / (2 r)`."""
+        return 0.5 * jnp.minimum(1.0, self.delta / jnp.maximum(jnp.abs(residual), 1e-300))
+
+
+Penalty = SquaredError | Huber
+
+
+def derivative_residual(field: AbstractField, sample: Labelled) -> Float[Array, " channels"]:
+    """Error of the field itself: no integrator in the loop (FNODE, HNN, LNN)."""
+    rate = field(sample.t, sample.x, sample.u)
+    return (rate.q if sample.x.v.shape[-1] == 0 else rate.v) - sample.rate
+
 
 class DerivativeLoss(eqx.Module):
-    """Error of the field itself: no integrator in the loop (FNODE, HNN, LNN)."""
+    """The penalty on the error of the field itself, averaged over its channels."""
 
-    penalty: SquaredError | Huber = SquaredError()
+    penalty: Penalty = SquaredError()
 
     def __call__(self, field: AbstractField, sample: Labelled) -> Float[Array, ""]:
-        rate = field(sample.t, sample.x, sample.u)
-        residual = (rate.q if sample.x.v.shape[-1] == 0 else rate.v) - sample.rate
-        cost = self.penalty(residual)
+        cost = self.penalty(derivative_residual(field, sample))
         return jnp.mean(cost if sample.weight is None else sample.weight * cost)

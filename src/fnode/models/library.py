@@ -1,0 +1,115 @@
+"""A Lagrangian written in products of elementary functions: structure that holds outside the data."""
+
+import itertools
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from fnode.field import AbstractAcceleration
+from fnode.models.scaler import Scaler
+from fnode.models.small_matrices import solve, symmetric
+from fnode.trajectory import Columns
+
+Term = tuple[int, ...]
+
+
+def terms(degree: int, turns: Sequence[bool]) -> tuple[Term, ...]:
+    """The products of one elementary function per variable, up to a total degree, in order of their degree.
+
+    A term holds one number per variable: the power of a plain one; for an angle `2 k - 1` means `cos k q` and `2 k`
+    means `sin k q`.
+    """
+    choices = [range(2 * degree + 1 if turn else degree + 1) for turn in turns]
+    found = [term for term in itertools.product(*choices) if order(term, turns) <= degree]
+    return tuple(sorted(found, key=lambda term: (order(term, turns), term)))
+
+
+def order(term: Term, turns: Sequence[bool]) -> int:
+    """The total degree of a term."""
+    return sum((code + 1) // 2 if turn else code for code, turn in zip(term, turns, strict=True))
+
+
+class Basis(eqx.Module):
+    """Values of the terms at given variables; plain variables are first shifted and scaled to the data."""
+
+    scaler: Scaler
+    terms: tuple[Term, ...] = eqx.field(static=True)
+    turns: tuple[bool, ...] = eqx.field(static=True)
+
+    def __call__(self, variables: Float[Array, " variables"]) -> Float[Array, " terms"]:
+        plain = self.scaler.standardise(variables)
+        value = jnp.ones(len(self.terms), variables.dtype)
+        for i, turn in enumerate(self.turns):
+            codes = np.array([term[i] for term in self.terms], dtype=int)
+            highest = max(codes.max(initial=0), 1)
+            if turn:
+                multiples = np.arange(1, (highest + 1) // 2 + 1)
+                waves = jnp.stack([jnp.cos(multiples * variables[i]), jnp.sin(multiples * variables[i])], axis=1)
+                table = jnp.concatenate([jnp.ones(1, variables.dtype), waves.reshape(-1)])
+            else:
+                table = jnp.cumprod(jnp.concatenate([jnp.ones(1, variables.dtype), jnp.full(highest, plain[i])]))
+            value = value * table[codes]
+        return value
+
+    @property
+    def orders(self) -> np.ndarray:
+        """The total degree of every term."""
+        return np.array([order(term, self.turns) for term in self.terms])
+
+
+class Library(AbstractAcceleration):
+    """Accelerations from `M q'' + M' q' - dT/dq + dV/dq + D q' = B u`, every coefficient a sum of known terms.
+
+    The balance of forces is linear in all coefficients, so they are found in closed form. Terms multiply
+    coordinates and parameters alike; inputs push with coefficients of their own.
+    """
+
+    mass: Float[Array, "pairs terms"]
+    potential: Float[Array, " potentials"]
+    damping: Float[Array, "pairs terms"]
+    push: Float[Array, "coordinates inputs terms"]
+    basis: Basis
+    stored: Basis  # of the potential energy
+    inputs: int = eqx.field(static=True)
+
+    def variables(self, q, u):
+        return q if u is None else jnp.concatenate([q, u[self.inputs :]])
+
+    def mass_matrix(self, q, u=None):
+        return symmetric(self.mass @ self.basis(self.variables(q, u)), q.shape[0])
+
+    def forces(self, x, u=None):
+        """All that `M q''` must balance: potential, gyroscopic and dissipative forces, and inputs."""
+
+        def momentum(q):
+            return self.mass_matrix(q, u) @ x.v
+
+        def stored(q):
+            return 0.5 * x.v @ self.mass_matrix(q, u) @ x.v - self.potential @ self.stored(self.variables(q, u))
+
+        values = self.basis(self.variables(x.q, u))
+        drag = symmetric(self.damping @ values, x.q.shape[0]) @ x.v
+        pushed = (self.push @ values) @ u[: self.inputs] if self.inputs and u is not None else 0.0
+        return jax.grad(stored)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag + pushed
+
+    def balance(self, x, a, u=None):
+        """`M q''` less all forces: zero along a true motion."""
+        return self.mass_matrix(x.q, u) @ a - self.forces(x, u)
+
+    def acceleration(self, t, x, u=None):
+        return solve(self.mass_matrix(x.q, u), self.forces(x, u))
+
+
+def empty_library(columns: Columns, degree: int, *, scaler: Scaler) -> Library:
+    """A library without coefficients: terms in coordinates and parameters up to a degree; potentials at least to two,
+    where springs are."""
+    n, inputs = len(columns.coordinates), len(columns.inputs)
+    turns = tuple(column.angle for column in (*columns.coordinates, *columns.parameters))
+    basis, stored = (Basis(scaler, terms(d, turns), turns) for d in (degree, max(2, degree)))
+    pairs, count = n * (n + 1) // 2, len(basis.terms)
+    matrix = jnp.zeros((pairs, count))
+    return Library(matrix, jnp.zeros(len(stored.terms)), matrix, jnp.zeros((n, inputs, count)), basis, stored, inputs)
