@@ -490,6 +490,8 @@ def test_what_control_refuses_leaves_nothing_behind(words, fragments, tmp_path):
 
 def test_an_earlier_control_run_is_not_overwritten_by_accident(controlled):
     refused(fnode("control", "cart_pole", "-o", controlled), "exists", "--force")
+    refused(fnode("control", "cart_pole", controlled / "model", "-o", controlled, "--force"), "lies inside")
+    assert (controlled / "model/model.json").is_file()
 
 
 def refused(result, *fragments):

@@ -46,6 +46,8 @@ def control(
     plant, task, config = _asked(system, settings or [], recipe)
     folder = RunFolder(output)
     folder.check(force=force, resume=resume)
+    if run is not None and run.resolve().is_relative_to(output.resolve()):
+        raise InputError(f"{run} lies inside {output}, which would be replaced: choose another -o")
     model = None if run is None else _loaded(run)
     if model is not None and not config.parameters:
         plant = _plant(model.config.parameters if model.config.system in TASKS else {})

@@ -14,7 +14,6 @@ from fnode.control.problem import Problem
 from fnode.errors import InputError, choose
 from fnode.field import AbstractField
 
-SYSTEM = "cart_pole_forced"
 STATES = ("x", "theta", "d_x", "d_theta")
 LINEARISATIONS: dict[str, type[AbstractLinearisation]] = {"fixed": AtPoint, "state": AtState, "plan": AlongPlan}
 
