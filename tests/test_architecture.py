@@ -22,7 +22,7 @@ LAYERS = [
     {"mechanisms"},
     {"systems"},
     {"models"},
-    {"training", "analysis"},
+    {"training", "analysis", "control"},
     {"config", "recipes"},
     {"structures"},
     {"model", "selection"},

@@ -151,7 +151,9 @@ def test_starts_are_learned_one_by_one(command, tmp_path):
     assert scores["energy_drift"] is not None
 
 
-def test_inputs_reach_the_network_and_the_rollout(command, tmp_path):
+def test_inputs_reach_the_network_and_the_rollout(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("fnode.systems.cart_pole.LEARNED", 3)  # of its 48 motions
+    monkeypatch.setattr("fnode.systems.cart_pole.HELD_OUT", 0)
     code, _, err = command("learn", "cart_pole_forced", *QUICK, "--set", "scale=true", "-o", tmp_path / "run")
     assert code == 0, err
     assert "u" in polars.read_csv(tmp_path / "run/prediction.csv").columns

@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 
 from fnode.config import Config, Network, merged, validated
 from fnode.config import Labels as LabelSettings
-from fnode.derivatives import Labels, derivative_named, estimated, label_of
+from fnode.derivatives import Estimate, Labels, derivative_named, estimated, label_of
 from fnode.errors import InputError, choose
 from fnode.field import AbstractField
 from fnode.io import Trajectories, read, roles_given
@@ -177,6 +177,21 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
     for recorded in prepared:
         check_batch(config.training.batch, labelled(recorded.recordings, recorded.labels, config.labels).t.shape[0])
     return prepared
+
+
+def exactly_labelled(prepared: Prepared) -> Prepared:
+    """The same recordings with the accelerations of the system's own equations as labels: what differentiation can at
+    best attain. Only clean data of built-in systems know them."""
+    observed = [recording.observed for recording in prepared.recordings if recording.observed is not None]
+    exact = []
+    for part, labels in zip(observed, prepared.labels, strict=True):
+        if part.a is None:
+            raise InputError("exact labels need clean data of a built-in system: leave out the noise")
+        value = np.asarray(part.a)
+        exact.append(
+            dataclasses.replace(labels, rate=Estimate(value, None, np.full(value.shape, True)), q=None, v=None)
+        )
+    return dataclasses.replace(prepared, labels=tuple(exact))
 
 
 def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:

@@ -26,6 +26,7 @@ CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT = (
     "run.log",
     "report.html",
 )
+MODEL = "model"  # the run that `fnode control` trains for itself, a folder of its own
 CHECKPOINT_SECONDS = float(os.environ.get("FNODE_CHECKPOINT_SECONDS", "5"))
 
 
@@ -52,21 +53,27 @@ class RunFolder:
                 raise InputError(
                     f"{self.path} holds '{foreign[0]}', which no run wrote: move it, --force will not delete it"
                 )
+            if (self.path / MODEL).exists():
+                RunFolder(self.path / MODEL).check(force=force, resume=resume)
         above = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
         if not os.access(above, os.W_OK):
             raise InputError(f"cannot write {self.path}: the folder {above} is read-only")
 
-    def claim(self, config: Config, *, force: bool, resume: bool) -> None:
-        """Make the folder ours; an earlier run in it goes on if resumed and is removed if forced."""
+    def empty(self, *, force: bool, resume: bool) -> None:
+        """Make the folder; an earlier run in it stays if resumed and is removed if forced."""
         self.check(force=force, resume=resume)
         if self._occupied and not resume:
             shutil.rmtree(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def claim(self, config: Config, *, force: bool, resume: bool) -> None:
+        """Make the folder ours; an earlier run in it goes on if resumed and is removed if forced."""
+        self.empty(force=force, resume=resume)
         stored = self.path / CONFIG
         if resume and stored.is_file() and validated(read_config(stored), str(stored)) != config:
             raise InputError(
                 f"{stored} holds another configuration: give the command that began this run, or --force to start anew"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
         io.write_text(stored, config.to_toml())
 
     def log(self, line: str) -> None:
@@ -129,7 +136,7 @@ class RunFolder:
 
 
 def _written_by_a_run(name: str) -> bool:
-    known = (CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT, "model.json", "model.safetensors")
+    known = (CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT, MODEL, "model.json", "model.safetensors")
     unfinished = name.startswith((".checkpoint-", *(f".{file}." for file in known)))  # a write that was killed
     return name in known or name.startswith("checkpoint-") or unfinished
 

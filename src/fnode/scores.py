@@ -12,6 +12,7 @@ from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.learn import Run, Trained, completed
 from fnode.metrics import energy_drift, mse, rmse
+from fnode.model import Model
 from fnode.recording import Recording
 from fnode.selection import Verdict, describe
 from fnode.trajectory import State, Trajectory
@@ -61,6 +62,22 @@ def _verdict(verdict: Verdict) -> dict:
         "worst": _finite(verdict.worst),
         "errors": [_finite(error) for error in verdict.errors],
         "seconds": verdict.seconds,
+    }
+
+
+def control_scores(model: Model, system: str, figures: dict) -> dict:
+    """`scores.json` of closed loops: the scores of the model itself are in its own run folder."""
+    fields = ("seeds", "median", "spread", "trajectories", "constraint", "mse_all", "energy_drift", "labels")
+    return {
+        "system": system,
+        "model": model.config.model,
+        "recipe": model.config.recipe,
+        "structure": None,
+        "version": importlib.metadata.version("fnode"),
+        "deterministic": None,
+        "chosen": model.chosen,
+        **dict.fromkeys(fields),
+        "control": figures,
     }
 
 

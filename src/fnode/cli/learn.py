@@ -48,10 +48,11 @@ def learn(
     if dry_run:
         print(complete.to_toml(), end="")  # noqa: T201
         return
-    _learn(complete, output, resume=resume, force=force)
+    learn_into(complete, output, resume=resume, force=force)
 
 
-def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
+def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
+    """Learn what a configuration says and leave a run folder with its report."""
     from fnode import io
     from fnode.learn import prepare, read_as, run
     from fnode.run_folder import REPORT, RunFolder

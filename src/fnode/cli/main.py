@@ -10,7 +10,7 @@ import typer
 from fnode.cli._shared import app, console
 from fnode.errors import InputError
 
-VERBS = ("listing", "simulate", "check", "differentiate", "learn", "predict", "score", "bench")
+VERBS = ("listing", "simulate", "check", "differentiate", "learn", "predict", "score", "control", "bench")
 for verb in VERBS:  # each file adds its verb to the application; this order is the order of the help
     importlib.import_module(f"fnode.cli.{verb}")
 INTERRUPTED = 130

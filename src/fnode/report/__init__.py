@@ -1,6 +1,7 @@
 """Reports to look at."""
 
+from fnode.report.control import control_page
 from fnode.report.differentiation import differentiation
 from fnode.report.page import page
 
-__all__ = ["differentiation", "page"]
+__all__ = ["control_page", "differentiation", "page"]

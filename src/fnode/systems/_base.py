@@ -37,12 +37,16 @@ class Protocol:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One motion of an experiment: how many samples are for training and for testing, under which parameters."""
+    """One motion of an experiment: how many samples are for training and for testing, under which parameters.
+
+    It starts where the protocol says, unless it has a state of its own: coordinates, then velocities.
+    """
 
     name: str
     train: int
     test: int
     parameters: tuple[float, ...] = ()
+    start: tuple[float, ...] | None = None
 
 
 class AbstractSystem(AbstractAcceleration):

@@ -4,8 +4,10 @@ import math
 from typing import ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from fnode.systems._base import AbstractSystem, Parameter, Protocol
+from fnode.signals import AbstractSignal
+from fnode.systems._base import AbstractSystem, Case, Parameter, Protocol
 from fnode.trajectory import Column, Columns
 
 COORDINATES = (Column("x", "m"), Column("theta", "rad", angle=True))
@@ -56,27 +58,54 @@ class CartPole(AbstractCartPole):
 class ForcedCartPole(AbstractCartPole):
     """The cart-pole under a horizontal force `u` on the cart.
 
-    Unless another signal is given the force is a sum of three sines, 8 N at most, whose frequencies (0.3, 0.7 and
-    1.9 Hz) do not repeat within the experiment.
+    The experiment is meant for control: short motions, every one under a multisine of its own. The first starts where
+    the paper's does; of the others half start near upright and are pushed gently, to stay where a controller works, and
+    half start anywhere on the circle, where a swing-up leads through. Starts and phases follow Kronecker's sequence,
+    which fills a box evenly without being random.
     """
 
     columns: ClassVar[Columns] = Columns(COORDINATES, inputs=(Column("u", "N"),))
-    protocol: ClassVar[Protocol] = START
+    protocol: ClassVar[Protocol] = Protocol(q=START.q, v=START.v, train=75, test=25, integrator="midpoint")
 
     @property
     def conservative(self):
         return False
+
+    @property
+    def cases(self):
+        learned, held = (self.protocol.train, self.protocol.test), (0, self.protocol.train)
+        first = Case("0", *learned, (STRONG, *(0.0 for _ in FREQUENCIES)))
+        return (first, *(excited(k, *(learned if k < LEARNED else held)) for k in range(1, LEARNED + HELD_OUT)))
 
     def force(self, q, v, u=None):
         push = 0.0 if u is None else u[0]
         return jnp.array([push, 0.0])
 
     def control(self, parameters):
-        return excitation
+        amplitude, *phases = parameters
+        return Multisine(jnp.asarray(amplitude), jnp.asarray(phases))
 
 
-def excitation(t):
-    """The default force on the cart."""
-    return jnp.array(
-        [4 * jnp.sin(0.6 * jnp.pi * t) + 2.5 * jnp.sin(1.4 * jnp.pi * t) + 1.5 * jnp.sin(3.8 * jnp.pi * t)]
-    )
+LEARNED, HELD_OUT = 40, 8  # motions
+FREQUENCIES = (0.7, 1.3, 2.9)  # Hz: no common period within a motion
+GENTLE, STRONG = 3.0, 8.0  # N, of each sine
+NEAR_UPRIGHT = (1.0, 0.2, 1.0, 0.5)  # half-widths of the box of starts: x, theta, and their rates
+ANYWHERE = (1.0, math.pi, 3.0, 9.0)
+
+
+def excited(number: int, train: int, test: int) -> Case:
+    """One motion of the experiment: even numbers start near upright, odd ones anywhere."""
+    box, amplitude = (NEAR_UPRIGHT, GENTLE) if number % 2 == 0 else (ANYWHERE, STRONG)
+    places = [math.modf(number * math.sqrt(prime))[0] for prime in (2, 3, 5, 7, 11, 13, 17)]
+    start = tuple(width * (2 * place - 1) for width, place in zip(box, places[:4], strict=True))
+    return Case(str(number), train, test, (amplitude, *(2 * math.pi * place for place in places[4:])), start)
+
+
+class Multisine(AbstractSignal):
+    """A force on the cart: sines of one amplitude and different frequencies."""
+
+    amplitude: Float[Array, ""]
+    phases: Float[Array, " sines"]
+
+    def __call__(self, t):
+        return self.amplitude * jnp.sum(jnp.sin(2 * jnp.pi * jnp.array(FREQUENCIES) * t + self.phases), keepdims=True)

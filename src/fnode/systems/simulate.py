@@ -70,9 +70,9 @@ def recordings(
     solver = None if data_solver in (None, "exact") else solver_named(data_solver)
     if data_solver == "exact" and system.exact(system.protocol.start, jnp.zeros(1)) is None:
         raise InputError(f"this system has no exact solution: choose data_solver among {', '.join(SOLVERS)}")
-    x0 = started(system, start or {})
     made = []
     for case in system.cases:
+        x0 = started(system, start or {}, case.start)
         total, training = lengths(case.train, case.test, steps, train)
         ts = (dt or system.protocol.dt) * jnp.arange(total)
         control = system.control(case.parameters)
@@ -98,11 +98,11 @@ def lengths(train: int, test: int, steps: int | None, wanted: int | None) -> tup
     return total, min(wanted or train, total) if train else 0
 
 
-def started(system: AbstractSystem, values: Mapping[str, float]) -> State:
-    """The paper's start with some of its columns changed."""
+def started(system: AbstractSystem, values: Mapping[str, float], usual: tuple[float, ...] | None = None) -> State:
+    """The usual start, the paper's unless another is given, with some of its columns changed."""
     names = [column.name for column in system.columns.state]
     start = system.protocol.start
-    flat = jnp.concatenate([start.q, start.v])
+    flat = jnp.concatenate([start.q, start.v]) if usual is None else jnp.asarray(usual, float)
     for name, value in values.items():
         flat = flat.at[names.index(choose("state", name, names))].set(value)
     return State(flat[: start.q.shape[0]], flat[start.q.shape[0] :])
