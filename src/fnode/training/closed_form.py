@@ -34,9 +34,21 @@ class LibraryFit:
         self.spread = np.maximum(np.std(np.asarray(samples.rate), axis=0), 1e-12)
         self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1])
 
-    def solve(self, ridges: Sequence[float], used: np.ndarray | None = None) -> list[Library]:
+    def solve(self, ridges: Sequence[float], used: np.ndarray) -> list[Library]:
         """The library of least imbalance over the samples marked in `used`, for every ridge."""
-        used = np.ones(len(self.design), bool) if used is None else used
+        return [self._model(c) for c in self.problem.solve(self._balanced(used), ridges)]
+
+    def prune(self, sizes: Sequence[int], used: np.ndarray) -> list[Library]:
+        """The library with that many coefficients, for every size: those that matter least are dropped one by one."""
+        return [self._model(c) for c in self.problem.prune(self._balanced(used), sizes)]
+
+    @property
+    def size(self) -> int:
+        """How many coefficients there are."""
+        return self.design.shape[2]
+
+    def _balanced(self, used: np.ndarray) -> np.ndarray:
+        """The design in units of the labels' spread, forces divided by a first estimate of the masses."""
         n, design = self.design.shape[1], self.design[used]
         (first,) = self.problem.solve(design / np.linalg.norm(self.spread), [FIRST_RIDGE])
         rows, columns = np.triu_indices(n)
@@ -45,8 +57,7 @@ class LibraryFit:
         positive = np.linalg.eigvalsh(masses)[:, 0] > 1e-6 * np.trace(masses, axis1=1, axis2=2)
         inverse = np.linalg.inv(np.where(positive[:, None, None], masses, np.eye(n)))
         weight = 1.0 if self.samples.weight is None else np.sqrt(np.asarray(self.samples.weight)[used])
-        balanced = (inverse @ design) * np.broadcast_to(weight / self.spread, design.shape[:2])[..., None]
-        return [self._model(c) for c in self.problem.solve(balanced, ridges)]
+        return (inverse @ design) * np.broadcast_to(weight / self.spread, design.shape[:2])[..., None]
 
     def _model(self, coefficients: np.ndarray) -> Library:
         unflatten = jax.flatten_util.ravel_pytree(self.trained)[1]
@@ -74,9 +85,10 @@ class _Problem:
             )
             return np.asarray(jax.flatten_util.ravel_pytree(values)[0])
 
+        self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0)
         self.strength = layout(high, stored, high)
         self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0) * self.strength
-        trace = layout(diagonal[:, None] * mean, 0.0, 0.0) / self.strength
+        trace = self.trace / self.strength
         # An orthonormal basis of the coefficients that leave the mean trace alone.
         self.free = scipy.linalg.null_space(trace[None])
         self.prior = self.prior * n / (trace @ self.prior)
@@ -93,6 +105,24 @@ class _Problem:
             w = -vt.T @ (s / (s**2 + ridge) * toward)
             found.append((self.prior + self.free @ w) / self.strength)
         return found
+
+    def prune(self, design: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+        """Coefficients of least imbalance with ever fewer of them, dropping the one whose loss costs least."""
+        flat = design.reshape(-1, design.shape[-1])
+        gram = flat.T @ flat / len(flat)
+        gram = gram + 1e-12 * np.trace(gram) / len(gram) * np.eye(len(gram))
+        left, found = np.arange(len(gram)), {}
+        while True:
+            bordered = np.block([[gram[np.ix_(left, left)], self.trace[left, None]], [self.trace[None, left], 0.0]])
+            inverse = np.linalg.inv(bordered)
+            values = self.n * inverse[:-1, -1]
+            if len(left) in sizes:
+                found[len(left)] = np.zeros(len(gram))
+                found[len(left)][left] = values
+            if len(left) <= min(sizes):
+                return [found[size] for size in sizes]
+            cost = values**2 / np.maximum(np.diag(inverse)[:-1], 1e-300)
+            left = np.delete(left, int(np.argmin(cost)))
 
 
 @eqx.filter_jit
