@@ -53,6 +53,7 @@ def learn(
 def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
     from fnode import io
     from fnode.learn import prepare, run
+    from fnode.methods import check_method
     from fnode.run_folder import REPORT, RunFolder
 
     folder = RunFolder(output)
@@ -62,6 +63,10 @@ def _learn(config, output: Path, *, resume: bool, force: bool) -> None:
     folder.check(force=force, resume=resume)
     prepared = prepare(config, _read_files(config.files))  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
+    assumption = check_method(config, prepared[0].recordings[0].truth.columns, None) if config.files else None
+    if assumption:
+        folder.log(assumption)
+        console.print(f"note: {assumption}", highlight=False)
     folder.log(f"learn {config.system or ' '.join(config.files)}: {config.model}, recipe {config.recipe}")
     with _training_bar(config) as told:
         finished = run(config, prepared, folder.watch(told, resume=resume))
