@@ -10,6 +10,7 @@ import pytest
 
 import fnode
 from fnode.config import validated
+from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.learn import prepare, resolved, run
 from fnode.methods import METHODS, check_method, has_constant_mass
@@ -18,8 +19,8 @@ from fnode.model import predict
 from fnode.models import FCNN, FNODE, HNN, LNN, LSTM, AbstractForecaster, Scaler
 from fnode.recipes import recipe_values
 from fnode.recording import Recording
-from fnode.scores import scores
-from fnode.signals import LinearHold
+from fnode.scores import residuals, scores
+from fnode.signals import Constant, LinearHold
 from fnode.solvers import ADJOINTS, RK4, STORMER_VERLET, YOSHIDA4, AdjointRK4, rollout
 from fnode.systems import (
     SYSTEMS,
@@ -30,7 +31,6 @@ from fnode.systems import (
     MassSpringDamper,
     SliderCrank,
     TripleMassSpringDamper,
-    recordings,
     simulate,
 )
 from fnode.training import Adam, HamiltonLoss, InstantLoss, Labelled, NextStateLoss, TrajectoryLoss, fit, windows
@@ -67,7 +67,7 @@ def test_hnn_given_the_true_energy_is_the_true_field(system):
         return 0.5 * p @ jnp.linalg.solve(mass, p) + system.potential(q)
 
     x = somewhere(system)
-    ours, true = HNN.of(energy, mass)(0.0, x), system(0.0, x)
+    ours, true = eqx.filter_jit(HNN.of(energy, mass))(0.0, x), system(0.0, x)
     np.testing.assert_allclose(flat(ours), flat(true), rtol=1e-12)
 
 
@@ -81,22 +81,23 @@ def test_hnn_of_one_mass_needs_no_mass():
 @pytest.mark.parametrize("build", [HNN, LNN])
 def test_learned_energies_keep_themselves(build):
     """Whatever the weights: along HNN's field its energy stands still, along LNN's its `v dL/dv - L`."""
-    columns = UNDAMPED_CHAIN.columns
-    model, x = build.untrained(columns, width=16, depth=2, key=KEY), somewhere(UNDAMPED_CHAIN, 0.5)
+    model = build.untrained(UNDAMPED_CHAIN.columns, width=16, depth=2, key=KEY)
+    x = somewhere(UNDAMPED_CHAIN, 0.5)
 
     def energy(x):
         if build is HNN:
             return model.hamiltonian(x.q, model.mass(3) @ x.v)
         return x.v @ jax.grad(model.lagrangian, 1)(x.q, x.v) - model.lagrangian(x.q, x.v)
 
-    rate = jax.jvp(energy, (x,), (model(0.0, x),))[1]
-    assert abs(float(rate)) < 1e-5 * float(jnp.linalg.norm(flat(model(0.0, x))))
+    field = eqx.filter_jit(model)(0.0, x)
+    rate = jax.jit(lambda x: jax.jvp(energy, (x,), (field,))[1])(x)
+    assert abs(float(rate)) < 1e-5 * float(jnp.linalg.norm(flat(field)))
 
 
 @pytest.mark.parametrize("system", [MassSpring(), UNDAMPED_CHAIN, DoublePendulum(), CartPole()], ids=type)
 def test_lnn_given_the_true_lagrangian_is_the_true_acceleration(system):
     x = somewhere(system)
-    ours = LNN(lambda q, v, u: system.lagrangian(q, v)).acceleration(0.0, x)
+    ours = eqx.filter_jit(LNN(lambda q, v, u: system.lagrangian(q, v)))(0.0, x).v
     np.testing.assert_allclose(ours, system.acceleration(0.0, x), rtol=1e-6)
 
 
@@ -114,8 +115,9 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize(
+    ("loop", "length"), [("rk4", 1), ("rk4", 3), ("stormer_verlet", 1), ("yoshida4", 3), ("adjoint", 3)]
+)
 def test_mbd_node_with_the_true_field_has_no_loss(loop, length):
     """On data made by the scheme in the loop; no mass is told to anybody."""
     solver, system = LOOPS[loop]
@@ -125,7 +127,7 @@ def test_mbd_node_with_the_true_field_has_no_loss(loop, length):
     x = rollout(system, system.protocol.start, ts, control=control, solver=solver)
     data = Trajectory(ts, x, pushes, columns=system.columns)
     samples = windows([Recording("0", data, data)], length)
-    losses = jax.vmap(lambda window: TrajectoryLoss(solver)(system, window))(samples)
+    losses = jax.jit(jax.vmap(lambda window: TrajectoryLoss(solver)(system, window)))(samples)
     assert losses.shape == (8 - length,)
     assert float(jnp.max(losses)) < 1e-24
 
@@ -212,7 +214,7 @@ def learned(request):
     """A small model of every kind, from a file's trajectory of the undamped oscillator."""
     data = motion(MassSpring(), 40)
     settings = {**SMALL, "windows": {"window": 6 if request.param == "lstm" else 2}}
-    return fnode.learn(data, model=request.param, seeds=2, **settings), data
+    return fnode.learn(data, model=request.param, **settings), data
 
 
 def test_every_model_saves_and_loads_to_equality(learned, tmp_path):
@@ -309,20 +311,19 @@ def test_a_model_applies_where_its_physics_holds():
     assert "assumes that energy is conserved" in unknown
 
 
-@pytest.mark.parametrize("name", ["mbd_node", "lstm", "fcnn"])
-def test_inputs_and_parameters_reach_the_models_that_can_use_them(name):
-    """Another input, another answer; and nothing but the independent coordinates of the mechanism is predicted."""
-    (recording,) = recordings(ForcedCartPole(), key=KEY, steps=30, train=24)
-    settings = {**SMALL, "windows": {"window": 5 if name == "lstm" else 1}}
-    model = fnode.learn(recording.truth, model=name, **settings)
-    calm = model.simulate(recording.truth, control=lambda t: jnp.zeros(1)).states
-    pushed = model.simulate(recording.truth, control=lambda t: jnp.full(1, 8.0)).states
-    assert float(jnp.max(jnp.abs(calm - pushed))) > 1e-6
+@pytest.mark.parametrize("name", ["lstm", "fcnn"])
+def test_inputs_and_parameters_reach_forecasters(name):
+    """Another input, another answer."""
+    data = dataclasses.replace(motion(CartPole(), 9), u=jnp.zeros((9, 1)), columns=ForcedCartPole.columns)
+    size = {"width": 4, "depth": 1, "key": KEY} | ({"window": 4} if name == "lstm" else {})
+    model = {"lstm": LSTM, "fcnn": FCNN}[name].untrained(ForcedCartPole.columns, **size)
+    calm, pushed = (flat(predict(model, data[:4], data.ts, Constant(jnp.full(1, push)))) for push in (0.0, 8.0))
+    assert float(jnp.min(jnp.abs(calm - pushed)[4:])) > 0
 
 
 def test_the_score_of_an_lstm_tells_what_it_was_given():
-    settings = {"system": "slider_crank", "model": "lstm", "data": {"steps": 40, "train": 30}, **SMALL}
-    config = resolved({**settings, "windows": {"window": 6}}, "paper", "slider_crank")
+    settings = {"system": "mass_spring", "model": "lstm", "data": {"steps": 40, "train": 30}, **SMALL}
+    config = resolved({**settings, "windows": {"window": 6}}, "paper", "mass_spring")
     figures = scores(run(config, prepare(config)))
     entry = figures["seeds"][0]
     assert figures["labels"] is None
@@ -331,8 +332,13 @@ def test_the_score_of_an_lstm_tells_what_it_was_given():
     assert entry["mse_free"]["full"] == pytest.approx(entry["mse"]["full"] * 40 / 34)
     assert entry["mse_free"]["train"] == pytest.approx(entry["mse"]["train"] * 30 / 24)
     assert entry["mse_free"]["test"] == pytest.approx(entry["mse"]["test"])
-    assert figures["constraint"]["acceleration"] is None
-    assert figures["constraint"]["position"] < 1e-9
+
+
+def test_constraints_on_accelerations_are_unknown_to_a_forecaster():
+    circle = Holonomic(lambda q: q @ q - 1.0)
+    x = State(jnp.array([[1.0, 0.0]]), jnp.array([[0.0, 1.0]]))
+    found = residuals(circle, Trajectory(jnp.zeros(1), x, columns=Columns((Column("x"), Column("y")))))
+    np.testing.assert_array_equal(found, [0.0, 0.0, np.nan])
 
 
 def test_training_through_the_integrator_learns_the_motion():

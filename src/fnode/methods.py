@@ -151,7 +151,7 @@ def has_constant_mass(system: AbstractSystem) -> bool:
     """Whether the mass matrix is the same at every configuration: compared at a few that lie in no special way."""
     n = len(system.columns.coordinates)
     places = jax.random.uniform(jax.random.key(0), (4, n), minval=-1.5, maxval=1.5)
-    masses = np.asarray(jax.vmap(lambda q: jax.hessian(system.kinetic, 1)(q, jnp.zeros(n)))(places))
+    masses = np.asarray(jax.jit(jax.vmap(lambda q: jax.hessian(system.kinetic, 1)(q, jnp.zeros(n))))(places))
     return bool(np.allclose(masses, masses[0], rtol=1e-5, atol=1e-6 * np.abs(masses).max()))
 
 
