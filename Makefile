@@ -32,6 +32,7 @@ test: lint types
 
 bench: .venv/peers
 	$(BIN)/python benchmarks/train_step.py
+	$(BIN)/python benchmarks/baselines.py
 
 clean:
 	rm -rf .venv runs .pytest_cache .ruff_cache

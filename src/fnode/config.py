@@ -102,7 +102,7 @@ class Training(Section):
     optimiser: Literal["adam", "adamw", "least_squares"] = "adam"
     structures: tuple[Structure, ...] = ("library", "library_network", "linear_skip", "quadratic", "lagrangian")
     epochs: pydantic.PositiveInt = 450
-    batch: pydantic.PositiveInt = 1
+    batch: pydantic.PositiveInt | Literal["all"] = 1
     learning_rate: pydantic.PositiveFloat = 1e-3
     decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.98
     weight_decay: pydantic.NonNegativeFloat = 0.0
@@ -110,6 +110,13 @@ class Training(Section):
     loss: Literal["mse", "huber"] = "mse"
     huber_delta: pydantic.PositiveFloat = 1.0
     precision: Literal["float32", "float64"] = "float32"
+
+
+class Windows(Section):
+    """What models that are trained on stretches of states see of them."""
+
+    window: pydantic.PositiveInt = 1  # steps of a window
+    adjoint: Literal["steps", "direct", "recursive_checkpoint", "backsolve"] = "steps"  # how mbd_node finds gradients
 
 
 class Rollout(Section):
@@ -134,6 +141,7 @@ class Config(Section):
     labels: Labels = Labels()
     network: Network = Network()
     training: Training = Training()
+    windows: Windows = Windows()
     rollout: Rollout = Rollout()
 
     def to_toml(self) -> str:

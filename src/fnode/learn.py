@@ -14,18 +14,19 @@ from jaxtyping import PyTree
 from fnode.config import Config, Network, merged, validated
 from fnode.config import Labels as LabelSettings
 from fnode.derivatives import Estimate, Labels, derivative_named, estimated, label_of
-from fnode.errors import InputError, choose
+from fnode.errors import InputError
 from fnode.field import AbstractField
 from fnode.io import Trajectories, read, roles_given
+from fnode.methods import check_method, method_named
 from fnode.metrics import flat
 from fnode.model import Model, cast, predict, sampled_control, untrained
-from fnode.models import MODELS
-from fnode.recipes import DEFAULT, recipe_values
+from fnode.models import AbstractForecaster
+from fnode.recipes import default_recipe, recipe_values
 from fnode.recording import Recording
 from fnode.selection import Part, Verdict, select
 from fnode.solvers import solver_named
 from fnode.systems import AbstractSystem, configured, recordings, system_named
-from fnode.training import Adam, DerivativeLoss, Huber, Labelled, Progress, SquaredError, check_batch, fit
+from fnode.training import Adam, Labelled, Progress, check_batch, fit
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
@@ -42,9 +43,9 @@ class Prepared:
 
 @dataclasses.dataclass(frozen=True)
 class Learned:
-    """What one seed came to: its field, the loss on the way, and how long that took."""
+    """What one seed came to: its field or forecaster, the loss on the way, and how long that took."""
 
-    field: AbstractField
+    field: AbstractField | AbstractForecaster
     network: Network
     history: np.ndarray
     seconds_compile: float
@@ -107,9 +108,9 @@ def completed(run: Run, part: Trained, number: int, seed: int) -> Trajectory:
     constraints: they are solved for at every sample and hold to round-off."""
     truth, field = part.recordings[number].truth, part.seeds[seed].field
     x = part.predictions[seed][number]
-    rate = _rates(field, truth.ts, x, truth.u)
-    motion = Trajectory(truth.ts, x, truth.u, None if truth.columns.first_order else rate.v, columns=truth.columns)
-    return run.complete(motion)
+    known = isinstance(field, AbstractField) and not truth.columns.first_order
+    a = _rates(field, truth.ts, x, truth.u).v if known else None
+    return run.complete(Trajectory(truth.ts, x, truth.u, a, columns=truth.columns))
 
 
 @eqx.filter_jit
@@ -131,21 +132,22 @@ UNWATCHED = Watch()
 
 def resolved(config: dict, recipe: str, system: str | None) -> Config:
     """The configuration after the recipe has filled in what was left open; every name in it is checked."""
-    complete = validated(merged(recipe_values(recipe, system), config, {"recipe": recipe}))
-    choose("model", complete.model, MODELS)
+    model = config.get("model", "fnode")
+    method_named(model)
+    complete = validated(merged(recipe_values(recipe, system, model), config, {"recipe": recipe}))
     solver_named(complete.rollout.solver)
     derivative_named(complete.labels.labels)
     return complete
 
 
-def learn(trajectories, *, recipe: str = DEFAULT, watch: Watch = UNWATCHED, **settings) -> Model:
+def learn(trajectories, *, recipe: str | None = None, watch: Watch = UNWATCHED, **settings) -> Model:
     """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
 
     Trajectories are what `read` gives or takes: files, frames, arrays `(ts, q[, v[, u]])`, a `Trajectory`, or a list of
     such. Further settings are those of the configuration's tables, such as `training={"epochs": 100}`, `seeds=3` or
     `data={"coordinates": ["a", "b"], "split": 0.5}`.
     """
-    config = resolved(settings, recipe, None)
+    config = resolved(settings, recipe or default_recipe(settings.get("model", "fnode")), None)
     with jax.enable_x64(True):
         return run(config, prepare(config, read_as(config, trajectories)), watch).model
 
@@ -174,8 +176,10 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
         labels = _labels(recorded, config.labels.labels)
         recorded = known(recorded, labels)
         prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
+    builtin = configured(system_named(config.system), config.parameters) if config.system else None
+    check_method(config, prepared[0].recordings[0].truth.columns, builtin)
     for recorded in prepared:
-        check_batch(config.training.batch, labelled(recorded.recordings, recorded.labels, config.labels).t.shape[0])
+        _batch(config, _training_samples(config, recorded)[1])
     return prepared
 
 
@@ -192,6 +196,20 @@ def exactly_labelled(prepared: Prepared) -> Prepared:
             dataclasses.replace(labels, rate=Estimate(value, None, np.full(value.shape, True)), q=None, v=None)
         )
     return dataclasses.replace(prepared, labels=tuple(exact))
+
+
+def _training_samples(config: Config, prepared: Prepared) -> tuple[Labelled, PyTree]:
+    """The labelled samples, and what the model is trained on."""
+    known = labelled(prepared.recordings, prepared.labels, config.labels)
+    return known, method_named(config.model).samples(config, prepared.recordings, known)
+
+
+def _batch(config: Config, samples: PyTree) -> int:
+    """The size of a batch, found to fit the samples."""
+    count = jax.tree.leaves(samples)[0].shape[0]
+    batch = count if config.training.batch == "all" else config.training.batch
+    check_batch(batch, count)
+    return batch
 
 
 def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:
@@ -363,15 +381,13 @@ def _part(recording: Recording, labels: Labels, config: Config) -> Part:
 
 def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
     """Fit all seeds at once by gradient descent."""
-    samples = labelled(prepared.recordings, prepared.labels, config.labels)
+    known, samples = _training_samples(config, prepared)
     settings, columns = config.training, prepared.recordings[0].truth.columns
     numbers = jnp.arange(config.seeds) + config.seed
     keys = jax.vmap(lambda number: jax.random.split(jax.random.key(number)))(numbers)
     fitted = fit(
-        eqx.filter_jit(eqx.filter_vmap(lambda key: untrained(config, config.network, columns, key, samples)))(
-            keys[:, 0]
-        ),
-        DerivativeLoss(SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)),
+        eqx.filter_jit(eqx.filter_vmap(lambda key: untrained(config, config.network, columns, key, known)))(keys[:, 0]),
+        method_named(config.model).loss(config),
         cast(samples, settings.precision),
         Adam(
             learning_rate=settings.learning_rate,
@@ -381,7 +397,7 @@ def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tup
             clip=settings.clip,
         ),
         epochs=settings.epochs,
-        batch=settings.batch,
+        batch=_batch(config, samples),
         keys=keys[:, 1],
         report=lambda progress: watch.report(start, progress),
         resume_from=lambda fresh: watch.resume_from(start, fresh),
@@ -400,8 +416,9 @@ def one_of(stacked: PyTree, number: int) -> PyTree:
 
 
 def predict_recording(model: Model, number: int, recording: Recording) -> State:
-    """One member's rollout over the whole recording, from its true first sample."""
-    return predict(model.forecaster(number), recording.truth[:1], recording.truth.ts, recording.control)
+    """One member's rollout over the whole recording, from its true first sample or as many as it needs."""
+    forecaster = model.forecaster(number)
+    return predict(forecaster, recording.truth[: max(1, forecaster.needs)], recording.truth.ts, recording.control)
 
 
 def best_member(model: Model, trained: Sequence[Trained]) -> int:
@@ -411,16 +428,17 @@ def best_member(model: Model, trained: Sequence[Trained]) -> int:
     parts = [part for part in trained for _ in part.seeds]
     errors = []
     for number, part in enumerate(parts):
-        stretches = [window for recording in part.recordings for window in _windows(recording)]
+        least = model.forecaster(number).needs + 1
+        stretches = [window for recording in part.recordings for window in _windows(recording, least)]
         errors.append(np.mean([_window_error(model, number, window) for window in stretches]))
     return int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
 
 
-def _windows(recording: Recording) -> list[Recording]:
+def _windows(recording: Recording, least: int) -> list[Recording]:
     """The training part cut into equal stretches, each to be predicted from its own first sample."""
     if recording.observed is None:
         return []
-    length = max(2, len(recording.observed) // WINDOWS)
+    length = max(2, least, len(recording.observed) // WINDOWS)
     starts = range(0, len(recording.observed) - length + 1, length)
     return [dataclasses.replace(recording, truth=recording.observed[k : k + length]) for k in starts]
 

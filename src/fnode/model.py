@@ -9,14 +9,16 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode import io
 from fnode.config import Config, Network, validated
 from fnode.derivatives import estimated
-from fnode.errors import InputError, choose
+from fnode.errors import InputError
 from fnode.field import AbstractField
-from fnode.models import MODELS, AbstractForecaster, RolledOut
+from fnode.methods import method_named
+from fnode.models import AbstractForecaster, RolledOut
 from fnode.signals import LinearHold
 from fnode.solvers import solver_named
 from fnode.structures import fresh
@@ -29,13 +31,13 @@ DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A learned field, once per start and seed, and what is needed to use it.
+    """A learned field or forecaster, once per start and seed, and what is needed to use it.
 
     Members may differ in structure: `networks` says what each is made of. `chosen` is the one that predictions use:
     the best on windows of the training part.
     """
 
-    members: tuple[AbstractField, ...]
+    members: tuple[AbstractField | AbstractForecaster, ...]
     networks: tuple[Network, ...]
     columns: Columns
     config: Config
@@ -49,11 +51,17 @@ class Model:
 
     def member(self, number: int | None = None) -> AbstractField:
         """One member's field: the chosen one unless another is asked for."""
-        return self.members[self.chosen if number is None else number]
+        member = self.members[self.chosen if number is None else number]
+        if isinstance(member, AbstractForecaster):
+            raise InputError(f"{self.config.model} has no rate of change: it only foretells states (simulate)")
+        return member
 
     def forecaster(self, number: int | None = None) -> AbstractForecaster:
-        """One member with its solver."""
-        return RolledOut(self.member(number), solver_named(self.config.rollout.solver))
+        """One member as it foretells a motion: a field with its solver, others as they are."""
+        member = self.members[self.chosen if number is None else number]
+        if isinstance(member, AbstractForecaster):
+            return member
+        return RolledOut(member, solver_named(self.config.rollout.solver))
 
     def __call__(self, t, x: State, u: Float[Array, " external"] | None = None) -> State:
         """The rate of change of a state, by the chosen member."""
@@ -64,6 +72,8 @@ class Model:
     ) -> Trajectory:
         """The motion from the first sample of `start`: at its own times, or every `dt` up to `until`.
 
+        A model that goes from sample to sample (an LSTM) begins with as many samples of `start` as it needs.
+
         Inputs come from `control`, a function of time, or else from the samples of `start`, joined by straight lines.
         """
         with jax.enable_x64(True):
@@ -72,9 +82,27 @@ class Model:
             ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
             if control is None:
                 control = sampled_control(start)
-            x = predict(self.forecaster(), start, ts, control)
+            forecaster = self.forecaster()
+            if forecaster.needs > 1:
+                self._check_past(start, ts, forecaster.needs)
+            x = predict(forecaster, start, ts, control)
             u = None if control is None else jax.vmap(control)(ts)
             return Trajectory(ts, x, u, columns=self.columns)
+
+    def _check_past(self, start: Trajectory, ts, needs: int) -> None:
+        """An error unless samples of the past and times to come fit a model that goes from sample to sample."""
+        name = self.config.model
+        if len(start) < needs:
+            raise InputError(
+                f"this {name} needs {needs} samples of the past, got {len(start)}: give a start with at least {needs}"
+            )
+        for times in (start.ts[:needs], ts):
+            steps = np.diff(np.asarray(times))
+            if np.any(np.abs(steps - self.dt) > 1e-3 * self.dt):
+                raise InputError(
+                    f"this {name} knows only the time step it was trained at, {self.dt:g} s, got {steps[0]:g} s: "
+                    f"leave out dt, resample the start, or learn a field such as fnode"
+                )
 
     def save(self, folder: str | Path) -> None:
         """Write `model.safetensors` and `model.json` into a folder."""
@@ -133,10 +161,11 @@ def predict(forecaster: AbstractForecaster, past: Trajectory, ts: Float[Array, "
 
 def untrained(
     config: Config, network: Network, columns: Columns, key: PRNGKeyArray, samples: Labelled | None = None
-) -> AbstractField:
+) -> AbstractField | AbstractForecaster:
     """A model with fresh weights in the precision of the configuration; `samples` set its scalers."""
-    choose("model", config.model, MODELS)
-    return cast(fresh(network, columns, key, samples), config.training.precision)
+    build = method_named(config.model).build
+    made = fresh(network, columns, key, samples) if build is None else build(config, network, columns, key, samples)
+    return cast(made, config.training.precision)
 
 
 def cast(tree, precision: str):

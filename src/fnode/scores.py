@@ -1,5 +1,6 @@
 """The figures of a run: the content of `scores.json`."""
 
+import dataclasses
 import importlib.metadata
 import math
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ import numpy as np
 from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.learn import Run, Trained, completed
+from fnode.methods import method_named
 from fnode.metrics import energy_drift, mse, rmse
 from fnode.model import Model
 from fnode.recording import Recording
@@ -29,13 +31,16 @@ def scores(run: Run) -> dict:
         "system": run.config.system or ", ".join(run.config.files),
         "model": run.config.model,
         "recipe": run.config.recipe,
-        "structure": chosen.seeds[seed].network.structure,
+        "structure": chosen.seeds[seed].network.structure if method_named(run.config.model).build is None else None,
         "version": importlib.metadata.version("fnode"),
         "deterministic": all(learned.deterministic for part in run.trained for learned in part.seeds),
         "chosen": run.model.chosen,
         "seeds": entries,
         "median": {
             "mse": {part: _median(entry["mse"][part] for entry in entries) for part in PARTS},
+            "mse_free": None
+            if entries[0]["mse_free"] is None
+            else {part: _median(entry["mse_free"][part] for entry in entries) for part in PARTS},
             "rmse": {
                 part: {
                     name: _median(entry["rmse"][part][name] for entry in entries) for name in entries[0]["rmse"][part]
@@ -50,7 +55,7 @@ def scores(run: Run) -> dict:
         "constraint": constraint,
         "mse_all": mse_all,
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
-        "labels": _labels(run, chosen),
+        "labels": _labels(run, chosen) if method_named(run.config.model).labels else None,
         "control": None,
         "ranking": [_verdict(verdict) for verdict in chosen.seeds[seed].ranking],
     }
@@ -81,10 +86,10 @@ def control_scores(model: Model, system: str, figures: dict) -> dict:
     }
 
 
-def score_parts(predicted: State, recording: Recording) -> dict[str, float | None]:
-    """Mean squared errors over the whole recording, its training part and the rest."""
+def score_parts(predicted: State, recording: Recording, skipped: int = 0) -> dict[str, float | None]:
+    """Mean squared errors over the whole recording, its training part and the rest, without the samples skipped."""
     k = recording.training
-    ranges = {"full": slice(None), "train": slice(k), "test": slice(k, None)}
+    ranges = {"full": slice(skipped, None), "train": slice(skipped, k), "test": slice(max(k, skipped), None)}
     values = {}
     for part, samples in ranges.items():
         there = jax.tree.map(lambda leaf, samples=samples: leaf[samples], (predicted, recording.truth.x))
@@ -100,6 +105,7 @@ def _entry(run: Run, part: Trained, seed: int) -> dict:
         "seed": run.config.seed + seed,
         "start": part.start,
         "mse": {name: _median(error[name] for error in errors) for name in PARTS},
+        "mse_free": _free_running(run, part, predictions),
         "rmse": {name: _columns(run, part, predictions, name) for name in ("train", "test")},
         "energy_drift": _drift(run, part, predictions),
         "seconds": {
@@ -108,6 +114,15 @@ def _entry(run: Run, part: Trained, seed: int) -> dict:
             "total": learned.seconds_compile + learned.seconds_train + part.seconds_other,
         },
     }
+
+
+def _free_running(run: Run, part: Trained, predictions: Sequence[State]) -> dict[str, float | int | None] | None:
+    """Errors without the samples a model was given to begin with, where it was given more than one."""
+    needs = run.model.forecaster(0).needs
+    if needs <= 1:
+        return None
+    errors = [score_parts(x, recording, needs) for x, recording in zip(predictions, part.recordings, strict=True)]
+    return {"warm_up": needs, **{name: _median(error[name] for error in errors) for name in PARTS}}
 
 
 def _columns(run: Run, part: Trained, predictions: Sequence[State], which: str) -> dict[str, float | None] | None:
@@ -177,7 +192,13 @@ def _constraints(run: Run) -> tuple[dict[str, float | None] | None, float | None
 
 
 def residuals(constraints: Holonomic, motion: Trajectory) -> np.ndarray:
-    """The largest absolute residual of the constraints over a motion: position, velocity, acceleration."""
+    """The largest absolute residual of the constraints over a motion: position, velocity, acceleration.
+
+    Not a number for accelerations that are not known.
+    """
+    if motion.a is None:
+        unknown = jax.numpy.full_like(motion.x.v, math.nan)
+        motion = dataclasses.replace(motion, a=unknown)
     levels = eqx.filter_jit(eqx.filter_vmap(constraints.residuals))(motion.x.q, motion.x.v, motion.a)
     return np.array([float(np.max(np.abs(level))) for level in levels])
 

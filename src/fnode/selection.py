@@ -23,7 +23,7 @@ from fnode.training import (
     LibraryFit,
     Shooting,
     ShootingResidual,
-    Window,
+    Shot,
     weighted_residual,
 )
 from fnode.trajectory import Columns, State, Trajectory
@@ -40,6 +40,7 @@ NETWORKS: tuple[Network, ...] = (
 """From the one whose form holds outside the data to the one that is free."""
 LINEAR = Network(structure="linear_skip", width=1, depth=1, angles="plain", scale=True)
 LIBRARY_DEGREES = (0, 1, 2, 3, 4, 6, 8, 10)
+PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
 MOST_COEFFICIENTS = 400  # of a library: beyond, it is neither cheap nor well determined
 MOST_SAMPLES = 4000  # for a fit: neighbours tell the same, so more are thinned out
 MOST_WINDOWS = 6  # rollouts by which a candidate is judged, per fold
@@ -68,6 +69,7 @@ class Verdict:
     network: Network
     ridge: float
     errors: tuple[float, ...]
+    kept: int | None = None  # coefficients of a library
     polished: bool = False
     seconds: float = 0.0
 
@@ -157,8 +159,11 @@ def select(
 def describe(verdict: Verdict) -> str:
     """A candidate in a few words."""
     network = verdict.network
-    size = f"degree {network.degree}" if network.structure == "library" else f"{network.depth} x {network.width}"
-    return f"{network.structure}, {size}, ridge {verdict.ridge:.0e}{', polished' if verdict.polished else ''}"
+    size = f"{network.depth} x {network.width}"
+    if network.structure == "library":
+        size = f"degree {network.degree}, {verdict.kept} coefficients"
+    ridge = f", ridge {verdict.ridge:.0e}" if verdict.ridge else ""
+    return f"{network.structure}, {size}{ridge}{', polished' if verdict.polished else ''}"
 
 
 def _best(tried: "Sequence[_Candidate]") -> "_Candidate":
@@ -305,21 +310,29 @@ def _libraries(problem: _Problem) -> Iterator[_Candidate]:
 
 
 def _library(problem: _Problem, network: Network) -> _Candidate:
-    """The best ridge of a library of one degree."""
+    """The best ridge, or number of coefficients, of a library of one degree."""
     began = time.perf_counter()
     fit = LibraryFit(_library_model(problem, network), problem.plain)
-    fitted = [fit.solve(LIBRARY_RIDGES, problem.used(fold)) for fold in problem.folds]
+    sizes = [int(size) for size in np.unique(np.round(np.geomspace(min(3, fit.size), fit.size, PRUNINGS)))]
+
+    def fields(fold: Fold) -> list[Library]:
+        used = problem.used(fold)
+        return [*fit.solve(LIBRARY_RIDGES, used), *fit.prune(sizes, used)]
+
+    fitted = [fields(fold) for fold in problem.folds]
     judged = problem.judge(fitted)
-    # Of ridges about as good as the best, the largest: it holds back what the data does not ask for.
+    # Of those about as good, the fewest coefficients or else the largest ridge: no more than the data asks for.
     least = min(max(errors) for errors in judged)
-    number = max(k for k, errors in enumerate(judged) if max(errors) <= AS_GOOD * least or not math.isfinite(least))
-    ridge = LIBRARY_RIDGES[number]
-    verdict = Verdict(network, ridge, judged[number], seconds=time.perf_counter() - began)
+    alike = [k for k, errors in enumerate(judged) if max(errors) <= AS_GOOD * least or not math.isfinite(least)]
+    number = min(alike, key=lambda k: k if k >= len(LIBRARY_RIDGES) else 2 * len(judged) - k)
+    ridge = LIBRARY_RIDGES[number] if number < len(LIBRARY_RIDGES) else 0.0
+    kept = fit.size if ridge else sizes[number - len(LIBRARY_RIDGES)]
+    verdict = Verdict(network, ridge, judged[number], kept=kept, seconds=time.perf_counter() - began)
     return _Candidate(
         problem,
         verdict,
         tuple(fields[number] for fields in fitted),
-        lambda: (fit.solve([ridge])[0], np.zeros(0)),
+        lambda: (fields(EVERYTHING)[number], np.zeros(0)),
     )
 
 
@@ -454,7 +467,7 @@ def _polish(problem: _Problem, field: AbstractField, fold: Fold) -> AbstractFiel
     return solution.model.field
 
 
-def _shots(problem: _Problem, fold: Fold) -> tuple[Window, State]:
+def _shots(problem: _Problem, fold: Fold) -> tuple[Shot, State]:
     """Windows of the measured samples that a fold leaves, and where each begins as far as is known."""
     length = max(2, min(len(part.smooth) for part in problem.parts) // 4)
     stride = math.ceil(length / MOST_SHOT_SAMPLES)
@@ -467,7 +480,7 @@ def _shots(problem: _Problem, fold: Fold) -> tuple[Window, State]:
             ts = part.measured.ts[inside]
             if fold.allows(number, float(ts[0]), float(ts[-1])):
                 u = None if part.measured.u is None else part.measured.u[inside]
-                found.append((Window(jnp.array(0), ts, part.measured.states[inside], u, unit), part.smooth.x, first))
+                found.append((Shot(jnp.array(0), ts, part.measured.states[inside], u, unit), part.smooth.x, first))
     found = found[:: math.ceil(len(found) / MOST_SHOTS)]
     windows = [dataclasses.replace(window, number=jnp.array(k)) for k, (window, _, _) in enumerate(found)]
     starts = [jax.tree.map(lambda leaf, first=first: leaf[first], x) for _, x, first in found]

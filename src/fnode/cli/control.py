@@ -66,7 +66,7 @@ def _asked(system: str, assignments: list[str], recipe: str | None):
     from fnode.config import merged, settings
     from fnode.control import Balance
     from fnode.learn import resolved
-    from fnode.recipes import DEFAULT
+    from fnode.recipes import default_recipe
     from fnode.systems import ForcedCartPole, system_named
 
     system_named(system)
@@ -78,7 +78,7 @@ def _asked(system: str, assignments: list[str], recipe: str | None):
     task = Balance.of(given.pop("start", {}))
     parameters = given.get("parameters", {})
     values = merged(given, {"system": "cart_pole_forced", "parameters": parameters})
-    return _plant(parameters), task, resolved(values, recipe or DEFAULT, "cart_pole_forced")
+    return _plant(parameters), task, resolved(values, recipe or default_recipe(), "cart_pole_forced")
 
 
 def _plant(parameters: dict):

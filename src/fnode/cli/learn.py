@@ -30,7 +30,7 @@ def learn(
     prepare_jax()
     from fnode.config import merged, read_config
     from fnode.learn import resolved
-    from fnode.recipes import DEFAULT
+    from fnode.recipes import default_recipe
 
     stored = read_config(config) if config else {}
     source = _source(sources or [], stored)
@@ -44,7 +44,7 @@ def learn(
         "data": {"noise": noise} if noise is not None else None,
     }
     values = merged(stored, {name: value for name, value in top.items() if value is not None}, given, source)
-    complete = resolved(values, values.get("recipe", DEFAULT), system)
+    complete = resolved(values, values.get("recipe") or default_recipe(values.get("model", "fnode")), system)
     if dry_run:
         print(complete.to_toml(), end="")  # noqa: T201
         return
@@ -55,6 +55,7 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     """Learn what a configuration says and leave a run folder with its report."""
     from fnode import io
     from fnode.learn import prepare, read_as, run
+    from fnode.methods import check_method
     from fnode.run_folder import REPORT, RunFolder
 
     folder = RunFolder(output)
@@ -65,6 +66,10 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     files = read_as(config, config.files) if config.files else None
     prepared = prepare(config, files)  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
+    assumption = check_method(config, prepared[0].recordings[0].truth.columns, None) if config.files else None
+    if assumption:
+        folder.log(assumption)
+        console.print(f"note: {assumption}", highlight=False)
     folder.log(f"learn {config.system or ' '.join(config.files)}: {config.model}, recipe {config.recipe}")
     for line in _understood(files, prepared[0].recordings) if files else ():
         console.print(line, highlight=False, markup=False, soft_wrap=True)

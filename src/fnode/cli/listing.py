@@ -19,14 +19,14 @@ def list_names(
     from fnode.bench import EXPERIMENTS
     from fnode.derivatives import DERIVATIVES
     from fnode.errors import choose
-    from fnode.models import MODELS
+    from fnode.methods import METHODS
     from fnode.recipes import RECIPES
     from fnode.solvers import SOLVERS
     from fnode.systems import SYSTEMS
 
     kinds = {
         "systems": SYSTEMS,
-        "models": MODELS,
+        "models": METHODS,
         "recipes": RECIPES,
         "derivatives": DERIVATIVES,
         "solvers": SOLVERS,
@@ -40,5 +40,5 @@ def list_names(
     for name, members in kinds.items():
         table = Table(title=name, title_justify="left", show_header=False, box=None, pad_edge=False)
         for member, value in members.items():
-            table.add_row(member, (value.__doc__ or "").partition("\n")[0])
+            table.add_row(member, getattr(value, "summary", value.__doc__ or "").partition("\n")[0])
         console.print(table, "")

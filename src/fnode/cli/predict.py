@@ -33,6 +33,10 @@ def predict(
     from fnode.run_folder import PREDICTION, writable
 
     model = Model.load(run)
+    needs = model.forecaster().needs
+    if settings and needs != 1:
+        begins = f"begins with {needs} samples: give them with --from" if needs else "is a function of time alone"
+        raise InputError(f"--set {settings[0]}: {model.config.model} {begins}; it has no first state to change")
     writable(output)
     columns = model.columns
     states, given, hold = _assigned(columns, settings or [])

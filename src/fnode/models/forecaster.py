@@ -13,9 +13,18 @@ from fnode.trajectory import State, Trajectory
 class AbstractForecaster(eqx.Module):
     """Anything that continues a motion."""
 
+    @property
+    @abc.abstractmethod
+    def needs(self) -> int:
+        """How many true samples it begins with.
+
+        One for a field, none for a function of time. A forecaster that needs more goes from sample to sample: it
+        works at the time step it was trained at, and at no other.
+        """
+
     @abc.abstractmethod
     def predict(self, past: Trajectory, ts: Float[Array, " samples"], control=None) -> State:
-        """The states at `ts`, given what came before and at `ts[0]`: the samples of `past`."""
+        """The states at `ts`, which begin with the times of `past`: at least as many true samples as it `needs`."""
 
 
 class RolledOut(AbstractForecaster):
@@ -23,6 +32,10 @@ class RolledOut(AbstractForecaster):
 
     field: AbstractField
     solver: AbstractSolver
+
+    @property
+    def needs(self):
+        return 1
 
     def predict(self, past, ts, control=None):
         return rollout(self.field, past.start, ts, control=control, solver=self.solver)

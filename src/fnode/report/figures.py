@@ -12,10 +12,11 @@ from fnode.trajectory import Column, State
 
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision.
 TRUE, PREDICTED, OTHER, SHADE = "#7f7f7f", "#0072B2", "#D55E00", "rgba(213, 94, 0, 0.10)"
+GIVEN = "rgba(0, 114, 178, 0.15)"
 
 
-def motion(recording: Recording, predicted: State) -> go.Figure:
-    """Every state component over time; the test part is shaded."""
+def motion(recording: Recording, predicted: State, given: int = 1) -> go.Figure:
+    """Every state component over time; the test part is shaded, and so are true samples given to the model."""
     columns = recording.truth.columns.state
     rows = len(recording.truth.columns.coordinates)
     across = len(columns) // rows
@@ -30,8 +31,10 @@ def motion(recording: Recording, predicted: State) -> go.Figure:
         figure.add_trace(_line(ts, true[:, i], "truth", TRUE, width=4, legend=i == 0), row=row, col=col)
         figure.add_trace(_line(ts, guess[:, i], "model", PREDICTED, dash="dash", legend=i == 0), row=row, col=col)
         figure.update_yaxes(title_text=label(column), row=row, col=col)
+        place: Any = {"row": row, "col": col}  # plotly's stub wants text here, plotly itself numbers
+        if given > 1:
+            figure.add_vrect(ts[0], ts[min(given, len(ts)) - 1], fillcolor=GIVEN, line_width=0, **place)
         if 0 < recording.training < len(ts):
-            place: Any = {"row": row, "col": col}  # plotly's stub wants text here, plotly itself numbers
             figure.add_vrect(ts[recording.training], ts[-1], fillcolor=SHADE, line_width=0, **place)
     for col in range(across):
         figure.update_xaxes(title_text="t (s)", row=rows, col=col + 1)

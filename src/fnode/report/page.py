@@ -20,7 +20,10 @@ def page(run: Run, scores: dict) -> str:
         recording = part.recordings[number]
         predicted = part.predictions[seed][number]
         name = f" of trajectory {recording.name}" if len(part.recordings) > 1 else ""
-        pictures.append(Picture(f"Motion{name}", figures.motion(recording, predicted), _shading(recording)))
+        needs = run.model.forecaster(0).needs
+        note = f"The model was given the first {needs} samples, shaded in blue. " if needs > 1 else ""
+        shown = figures.motion(recording, predicted, needs)
+        pictures.append(Picture(f"Motion{name}", shown, note + _shading(recording)))
     if run.model.columns.velocities:
         pictures.append(Picture("Phase portraits", figures.phases(run)))
     if run.constrained:

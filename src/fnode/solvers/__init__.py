@@ -3,6 +3,7 @@
 from fnode.errors import choose
 from fnode.solvers._base import AbstractFixedStep, AbstractSolver
 from fnode.solvers.adaptive import NON_STIFF, STIFF, TIGHT, Adaptive
+from fnode.solvers.adjoint import ADJOINTS, AdjointRK4
 from fnode.solvers.rollout import rollout
 from fnode.solvers.runge_kutta import EULER, MIDPOINT, RK4, RungeKutta
 from fnode.solvers.symplectic import STORMER_VERLET, YOSHIDA4, KickDriftKick
@@ -23,6 +24,7 @@ def solver_named(name: str) -> AbstractSolver:
 
 
 __all__ = [
+    "ADJOINTS",
     "EULER",
     "MIDPOINT",
     "RK4",
@@ -33,6 +35,7 @@ __all__ = [
     "AbstractFixedStep",
     "AbstractSolver",
     "Adaptive",
+    "AdjointRK4",
     "KickDriftKick",
     "RungeKutta",
     "rollout",

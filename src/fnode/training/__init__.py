@@ -4,26 +4,42 @@ from fnode.training.adam import Adam
 from fnode.training.closed_form import LibraryFit
 from fnode.training.fit import Diverged, Fit, Progress, check_batch, fit
 from fnode.training.least_squares import LeastSquares, Solution
-from fnode.training.losses import DerivativeLoss, Huber, Labelled, SquaredError, derivative_residual, weighted_residual
-from fnode.training.shooting import Shooting, ShootingResidual, Window
+from fnode.training.losses import (
+    DerivativeLoss,
+    HamiltonLoss,
+    Huber,
+    Labelled,
+    SquaredError,
+    derivative_residual,
+    weighted_residual,
+)
+from fnode.training.shooting import Shooting, ShootingResidual, Shot
+from fnode.training.windows import InstantLoss, NextStateLoss, TrajectoryLoss, check_even, instants, windows
 
 __all__ = [
     "Adam",
     "DerivativeLoss",
     "Diverged",
     "Fit",
+    "HamiltonLoss",
     "Huber",
+    "InstantLoss",
     "Labelled",
     "LeastSquares",
     "LibraryFit",
+    "NextStateLoss",
     "Progress",
     "Shooting",
     "ShootingResidual",
+    "Shot",
     "Solution",
     "SquaredError",
-    "Window",
+    "TrajectoryLoss",
     "check_batch",
+    "check_even",
     "derivative_residual",
     "fit",
+    "instants",
     "weighted_residual",
+    "windows",
 ]

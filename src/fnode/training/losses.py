@@ -67,3 +67,14 @@ class DerivativeLoss(eqx.Module):
     def __call__(self, field: AbstractField, sample: Labelled) -> Float[Array, ""]:
         cost = self.penalty(derivative_residual(field, sample))
         return jnp.mean(cost if sample.weight is None else sample.weight * cost)
+
+
+class HamiltonLoss(eqx.Module):
+    """The squared error of both rates, `q'` against the measured velocities and `v'` against the labels (HNN)."""
+
+    def __call__(self, field: AbstractField, sample: Labelled) -> Float[Array, ""]:
+        rate = field(sample.t, sample.x, sample.u)
+        pushed = (rate.v - sample.rate) ** 2
+        return jnp.mean((rate.q - sample.x.v) ** 2) + jnp.mean(
+            pushed if sample.weight is None else sample.weight * pushed
+        )

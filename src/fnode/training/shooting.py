@@ -11,7 +11,7 @@ from fnode.solvers import AbstractSolver, rollout
 from fnode.trajectory import State
 
 
-class Window(eqx.Module):
+class Shot(eqx.Module):
     """A stretch of measured samples, its inputs, and what an error of each column is measured in. Or many, stacked."""
 
     number: Int[Array, "*windows"]
@@ -33,7 +33,7 @@ class ShootingResidual(eqx.Module):
 
     solver: AbstractSolver
 
-    def __call__(self, model: Shooting, window: Window) -> Float[Array, " residuals"]:
+    def __call__(self, model: Shooting, window: Shot) -> Float[Array, " residuals"]:
         start = jax.tree.map(lambda leaf: leaf[window.number], model.starts)
         control = None if window.u is None else LinearHold(window.ts, window.u)
         x = rollout(model.field, start, window.ts, control=control, solver=self.solver)
