@@ -45,10 +45,12 @@ MOST_COEFFICIENTS = 400  # of a library: beyond, it is neither cheap nor well de
 MOST_SAMPLES = 4000  # for a fit: neighbours tell the same, so more are thinned out
 MOST_WINDOWS = 6  # rollouts by which a candidate is judged, per fold
 MOST_SHOTS = 40  # windows of a polish
-MOST_SHOT_SAMPLES = 100  # of one window; a longer one is seen at every few samples
+SHOOTING_RIDGE, PRUNED = 1e-6, 1e12  # how firmly coefficients stay where they were, and those that are zero
+MOST_SHOT_SAMPLES = 200  # of one window; a longer one is seen at every few samples
 EXACT = 1e-12  # relative squared error of a rollout that nothing can better
 GOOD = 1e-6  # relative squared error of a rollout at which less structured candidates are not worth their risk
 NOISY = 1e-6  # relative noise above which states are estimated rather than read
+FAIR = 0.05  # relative squared error at which a learned Lagrangian is trusted rather than freer networks tried
 AS_GOOD = 1.2  # a cheaper candidate wins unless it is worse by this factor
 
 
@@ -144,11 +146,9 @@ def select(
     for candidate in _candidates(problem, structures, key, tried):
         tried.append(candidate)
         report(f"{describe(candidate.verdict)}: worst error {candidate.verdict.worst:.1e}")
-    if problem.noisy:
-        for candidate in sorted(tried, key=lambda c: c.verdict.worst)[:2]:
-            if math.isfinite(candidate.verdict.worst):
-                tried.append(candidate.polish())
-                report(f"{describe(tried[-1].verdict)}: worst error {tried[-1].verdict.worst:.1e}")
+    if problem.noisy and math.isfinite(_best(tried).verdict.worst):
+        tried.append(_best(tried).polish())
+        report(f"{describe(tried[-1].verdict)}: worst error {tried[-1].verdict.worst:.1e}")
     best = _best(tried)
     field, history = best.refit()
     ranking = sorted((c.verdict for c in tried), key=lambda verdict: verdict.worst)
@@ -177,6 +177,7 @@ class _Problem:
 
     def __init__(self, columns: Columns, parts: Sequence[Part], solver: AbstractSolver, noise: float):
         self.columns, self.parts, self.solver = columns, parts, solver
+        self.shortest = min(len(part.smooth) for part in parts)
         states = np.concatenate([part.smooth.states for part in parts])
         self.spread = jnp.asarray(np.maximum(np.std(states, axis=0), 1e-12))
         self.noisy = noise > NOISY
@@ -281,7 +282,7 @@ def _candidates(
         if network.structure == "linear_skip" and network.angles == "sincos" and not _turning(problem.columns):
             continue
         yield from _network(problem, network, key)
-        if reached(problem.good):
+        if reached(FAIR if network.structure == "lagrangian" else problem.good):
             return
 
 
@@ -458,30 +459,42 @@ def _trial(part: Part, first: int, length: int) -> Trial:
 
 
 def _polish(problem: _Problem, field: AbstractField, fold: Fold) -> AbstractField:
-    """The field after multiple shooting on windows of the measured samples outside the held-out stretches."""
-    windows, starts = _shots(problem, fold)
+    """The field after multiple shooting on the measured samples outside the held-out stretches; coefficients that were
+    pruned stay away."""
+    kept = jax.tree.map(lambda leaf: jnp.where(leaf == 0, PRUNED, 1.0), eqx.filter(field, is_trainable(field)))
+    shots, starts = _shots(problem, fold, max(4, problem.shortest // 4))
     solution = LeastSquares(iterations=30).minimise(
-        Shooting(field, starts), ShootingResidual(problem.solver), windows, ridge=1e-9, around=True
+        Shooting(field, starts),
+        ShootingResidual(problem.solver),
+        shots,
+        ridge=SHOOTING_RIDGE,
+        strength=Shooting(kept, jax.tree.map(jnp.zeros_like, starts)),
+        around=True,
     )
     problem.seconds_compile += solution.seconds_compile
     return solution.model.field
 
 
-def _shots(problem: _Problem, fold: Fold) -> tuple[Shot, State]:
-    """Windows of the measured samples that a fold leaves, and where each begins as far as is known."""
-    length = max(2, min(len(part.smooth) for part in problem.parts) // 4)
+def _shots(problem: _Problem, fold: Fold, length: int) -> tuple[Shot, State]:
+    """Stretches of the measured samples, and where each begins as far as is known.
+
+    What a fold holds out is measured in infinite units, and so without influence: shapes stay the same.
+    """
     stride = math.ceil(length / MOST_SHOT_SAMPLES)
     misses = np.concatenate([part.measured.states - part.smooth.states for part in problem.parts])
     unit = jnp.maximum(jnp.sqrt(jnp.nanmean(misses**2, axis=0)), NOISY * problem.spread)
-    found = []
-    for number, part in enumerate(problem.parts):
-        for first in range(0, len(part.smooth) - length + 1, length):
-            inside = slice(first, first + length, stride)
-            ts = part.measured.ts[inside]
-            if fold.allows(number, float(ts[0]), float(ts[-1])):
-                u = None if part.measured.u is None else part.measured.u[inside]
-                found.append((Shot(jnp.array(0), ts, part.measured.states[inside], u, unit), part.smooth.x, first))
-    found = found[:: math.ceil(len(found) / MOST_SHOTS)]
-    windows = [dataclasses.replace(window, number=jnp.array(k)) for k, (window, _, _) in enumerate(found)]
-    starts = [jax.tree.map(lambda leaf, first=first: leaf[first], x) for _, x, first in found]
-    return tuple(jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for each in (windows, starts))
+    places = [
+        (number, first)
+        for number, part in enumerate(problem.parts)
+        for first in range(0, len(part.smooth) - length + 1, length)
+    ]
+    shots, starts = [], []
+    for number, first in places[:: math.ceil(len(places) / MOST_SHOTS)]:
+        part, inside = problem.parts[number], slice(first, first + length, stride)
+        measured = part.measured[inside]
+        free = fold.allows(number, float(measured.ts[0]), float(measured.ts[-1]))
+        shots.append(
+            Shot(jnp.array(len(shots)), measured.ts, measured.states, measured.u, unit if free else jnp.inf * unit)
+        )
+        starts.append(jax.tree.map(lambda leaf, first=first: leaf[first], part.smooth.x))
+    return tuple(jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for each in (shots, starts))

@@ -86,19 +86,13 @@ class LeastSquares:
         flat, unflatten = jax.flatten_util.ravel_pytree(trained)
         felt = jnp.ones_like(flat) if strength is None else jax.flatten_util.ravel_pytree(strength)[0]
         pull = Pull(ridge * felt, flat if around else jnp.zeros_like(flat))
-        fresh = Step(
-            flat,
-            jnp.array(jnp.inf),
-            jnp.array(self.damping),
-            jnp.array(2.0),
-            jnp.array(0),
-            jnp.array(0),
-            jnp.array(0),
-            jnp.full(self.iterations, jnp.nan),
-        )
+        # Types are spelled out: a weakly typed number would compile everything a second time.
+        number, count = (lambda value: jnp.array(value, flat.dtype)), (lambda value: jnp.array(value, int))
+        history = jnp.full(self.iterations, jnp.nan, flat.dtype)
+        fresh = Step(flat, number(jnp.inf), number(self.damping), number(2), count(0), count(0), count(0), history)
         step = resume_from(fresh) or fresh
         started = time.perf_counter()
-        jax.block_until_ready(_advance(self, residual, step, trained, fixed, samples, pull, jnp.array(0)))
+        step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, samples, pull, jnp.array(0)))
         seconds_compile, started, chunk = time.perf_counter() - started, time.perf_counter(), 1
         while int(step.iteration) < self.iterations and int(step.reason) == 0:
             before, until = time.perf_counter(), jnp.array(int(step.iteration) + chunk)
