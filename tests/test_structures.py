@@ -1,5 +1,6 @@
 """Laws of every structure a learned field can have, and of the small matrices they are made of."""
 
+import functools
 import math
 from typing import get_args
 
@@ -35,11 +36,14 @@ def states(columns, count=HERE, seed=0, size=1.0):
     """Samples with random states, inputs, parameters and rates, all far from standardised."""
     rng = np.random.default_rng(seed)
     n, external = len(columns.coordinates), len(columns.external)
-    q, v, a = (jnp.asarray(size * (rng.normal(size=(count, n)) * s + m)) for s, m in ((1.5, 0.4), (2.0, 0.0), (5.0, 1.0)))
+    q, v, a = (
+        jnp.asarray(size * (rng.normal(size=(count, n)) * s + m)) for s, m in ((1.5, 0.4), (2.0, 0.0), (5.0, 1.0))
+    )
     u = jnp.asarray(size * rng.uniform(0.5, 2.0, size=(count, external))) if external else None
     return Labelled(jnp.zeros(count), State(q, v), u, a)
 
 
+@functools.cache
 def built(structure, columns, *, rough=0.2, scale=True, angles="sincos"):
     """A field of a structure with every trainable number moved at random; libraries get a mass."""
     network = Network(structure=structure, width=5, depth=1, degree=1, angles=angles, scale=scale)
@@ -78,13 +82,8 @@ def test_every_structure_is_a_field_that_compiles_and_comes_back_from_disk(struc
     field, network = built(structure, columns)
     samples = states(columns)
     together = accelerations(field, samples)
-    first = jax.tree.map(lambda leaf: leaf[0], samples)
-    rate = field(0.0, first.x, first.u)
     assert together.shape == samples.rate.shape
     assert np.all(np.isfinite(together))
-    np.testing.assert_array_equal(rate.q, first.x.v)
-    np.testing.assert_allclose(rate.v, together[0], rtol=1e-9, atol=1e-12)
-
     config = validated({"recipe": "auto", "training": {"precision": "float64"}})
     Model((field,), (network,), columns, config, 0.01).save(tmp_path)
     loaded = Model.load(tmp_path)
@@ -92,6 +91,17 @@ def test_every_structure_is_a_field_that_compiles_and_comes_back_from_disk(struc
     for ours, theirs in zip(jax.tree.leaves(field), jax.tree.leaves(loaded.member()), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(accelerations(loaded.member(), samples), together)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_one_state_alone_moves_as_it_does_among_many(structure):
+    columns = COLUMNS["everything"]
+    field, _ = built(structure, columns)
+    samples = states(columns)
+    first = jax.tree.map(lambda leaf: leaf[0], samples)
+    rate = eqx.filter_jit(field)(0.0, first.x, first.u)
+    np.testing.assert_array_equal(rate.q, first.x.v)
+    np.testing.assert_allclose(rate.v, accelerations(field, samples)[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -160,14 +170,16 @@ def test_the_network_beside_a_library_is_silent_at_first_and_bounded_ever_after(
     grown, _ = built("library_network", columns)
     far = states(columns, size=1e3)
 
+    @jax.jit
+    @jax.vmap
     def extra(x, u):
         balance = grown.library.mass_matrix(x.q, u) @ grown.acceleration(0.0, x, u) - grown.library.forces(x, u)
         return balance / grown.targets.spread
 
     last = grown.network.layers[-1]
     bound = jnp.abs(last.weight).sum(axis=1) + jnp.abs(last.bias)
-    size = jnp.abs(jax.vmap(grown.library.forces)(far.x, far.u)).max()
-    assert np.all(np.abs(jax.vmap(extra)(far.x, far.u)) <= bound + 1e-12 * size)
+    size = jnp.abs(jax.jit(jax.vmap(lambda x, u: grown.library.forces(x, u)))(far.x, far.u)).max()
+    assert np.all(np.abs(extra(far.x, far.u)) <= bound + 1e-12 * size)
 
 
 def undamped(field):
@@ -211,7 +223,7 @@ def test_a_library_without_dampers_keeps_its_energy():
         return 0.5 * x.v @ field.mass_matrix(x.q) @ x.v + field.potential @ field.stored(x.q)
 
     samples = states(columns, 50)
-    size = jnp.abs(jax.vmap(energy)(samples.x)).max()
+    size = jnp.abs(jax.jit(jax.vmap(energy))(samples.x)).max()
     np.testing.assert_allclose(powers(field, energy, samples), 0.0, atol=1e-9 * float(size))
 
 
@@ -222,7 +234,8 @@ def test_a_learned_mass_matrix_is_positive_whatever_was_learned_and_wherever_the
     masses, drags, _ = jax.jit(jax.vmap(field.coefficients))(far.x.q)
     assert np.linalg.eigvalsh(masses).min() > 0
     assert np.linalg.eigvalsh(drags).min() > -1e-9 * np.abs(drags).max()
-    raw = jax.vmap(lambda q: symmetric((field.masses(field.features(q)) + field.constant)[:6], 3))(far.x.q)
+    entries = jax.jit(jax.vmap(lambda q: field.masses(field.features(q)) + field.constant))(far.x.q)
+    raw = jax.vmap(lambda given: symmetric(given, 3))(entries[:, :6])
     assert np.linalg.eigvalsh(raw).min() < -1  # without the positive part it would not be
 
 
@@ -266,7 +279,7 @@ def random_matrix(n, seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=(n, n)))
 
 
-SIZES = pytest.mark.parametrize("n", [1, 2, 3, 4])
+SIZES = pytest.mark.parametrize("n", [1, 2, 3])
 
 
 @SIZES
@@ -290,7 +303,7 @@ def test_entries_land_where_they_belong(n):
 def test_the_square_root_times_itself_is_the_matrix(n):
     matrix = random_matrix(n)
     for definite in (matrix @ matrix.T + 0.1 * jnp.eye(n), 1e6 * jnp.eye(n), 1e-6 * jnp.eye(n)):
-        root = square_root(definite)
+        root = jax.jit(square_root)(definite)
         np.testing.assert_allclose(root @ root, definite, atol=1e-9 * float(jnp.trace(definite)))
         np.testing.assert_allclose(root, root.T, atol=1e-9 * float(jnp.trace(root)))
         assert np.linalg.eigvalsh(root).min() > 0
@@ -300,7 +313,7 @@ def test_the_square_root_times_itself_is_the_matrix(n):
 def test_the_positive_part_does_to_eigenvalues_what_it_says_and_leaves_good_matrices_alone(n):
     matrix = random_matrix(n)
     turn = np.linalg.qr(matrix)[0]
-    values = np.array([-2.0, 0.0, 1e-3, 3.0])[-n:] if n > 1 else np.array([-2.0])
+    values = np.array([-2.0, 1e-3, 3.0])[:n]
     found = positive(jnp.asarray(turn @ np.diag(values) @ turn.T), 1e-2)
     expected = np.sort((values + np.sqrt(values**2 + 4e-4)) / 2)
     np.testing.assert_allclose(np.linalg.eigvalsh(found), expected, rtol=1e-6)
@@ -311,9 +324,10 @@ def test_the_positive_part_does_to_eigenvalues_what_it_says_and_leaves_good_matr
 @SIZES
 def test_the_positive_part_has_its_slope_where_eigenvalues_are_equal(n):
     """Eigenvectors have none there: an autodiff through them would give nan."""
+    along, h = symmetric(jnp.arange(1.0, n * (n + 1) // 2 + 1), n), 1e-6
+    part = jax.jit(lambda matrix: positive(matrix, 0.1))
     for level in (1.0, 0.0, -0.5):
-        along = symmetric(jnp.arange(1.0, n * (n + 1) // 2 + 1), n)
-        here, h = level * jnp.eye(n), 1e-6
-        slope = jax.jvp(lambda m: positive(m, 0.1), (here,), (along,))[1]
-        by_hand = (positive(here + h * along, 0.1) - positive(here - h * along, 0.1)) / (2 * h)
+        here = level * jnp.eye(n)
+        slope = jax.jvp(part, (here,), (along,))[1]
+        by_hand = (part(here + h * along) - part(here - h * along)) / (2 * h)
         np.testing.assert_allclose(slope, by_hand, atol=1e-6 * float(jnp.abs(along).max()))
