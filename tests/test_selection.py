@@ -12,6 +12,7 @@ import pytest
 import fnode
 from fnode import selection
 from fnode.config import Network
+from fnode.errors import InputError
 from fnode.learn import _part, prepare, resolved, run
 from fnode.recipes import recipe_values
 from fnode.scores import scores
@@ -55,6 +56,14 @@ def test_the_recipe_network_never_turns_to_a_library(runs):
     assert scores(runs["network"])["median"]["mse"]["full"] < 1e-10
     for system in (None, "double_pendulum"):
         assert not set(recipe_values("network", system)["training"]["structures"]) & LIBRARIES
+
+
+def test_the_search_may_be_restricted_to_one_structure_but_not_to_none():
+    for given in ("quadratic", ["quadratic"]):
+        assert resolved({"training": {"structures": given}}, "auto", None).training.structures == ("quadratic",)
+    for given in ("", "soup"):
+        with pytest.raises(InputError, match="structures"):
+            resolved({"training": {"structures": given}}, "auto", None)
 
 
 def test_recipes_know_no_system():
