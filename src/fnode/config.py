@@ -100,7 +100,13 @@ class Training(Section):
     """How the learned function is fitted: by gradients, or by least squares with the best of several `structures`."""
 
     optimiser: Literal["adam", "adamw", "least_squares"] = "adam"
-    structures: tuple[Structure, ...] = ("library", "library_network", "linear_skip", "quadratic", "lagrangian")
+    structures: Annotated[tuple[Structure, ...], pydantic.Field(min_length=1), pydantic.BeforeValidator(_named)] = (
+        "library",
+        "library_network",
+        "linear_skip",
+        "quadratic",
+        "lagrangian",
+    )
     epochs: pydantic.PositiveInt = 450
     batch: pydantic.PositiveInt | Literal["all"] = 1
     learning_rate: pydantic.PositiveFloat = 1e-3

@@ -1,0 +1,388 @@
+"""Laws of least squares: Levenberg-Marquardt, the closed-form fit of a library, multiple shooting."""
+
+import dataclasses
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+
+from fnode.field import AbstractAcceleration
+from fnode.models import Scaler, empty_library
+from fnode.solvers import RK4, rollout
+from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
+from fnode.training import (
+    Huber,
+    Labelled,
+    LeastSquares,
+    LibraryFit,
+    Shooting,
+    ShootingResidual,
+    Shot,
+    least_squares,
+)
+from fnode.training.least_squares import STALLED, Dual, Primal, Pull, Step, _direction, _equations
+from fnode.trajectory import State
+
+RNG = np.random.default_rng(0)
+DESIGN, RIGHT = jnp.asarray(RNG.normal(size=(40, 2, 5))), jnp.asarray(RNG.normal(size=(40, 2)))
+LINEAR = (DESIGN, RIGHT)
+
+
+def linear(model, sample):
+    design, right = sample
+    return design @ model["p"] - right
+
+
+def bent(model, sample):
+    """Two channels, far from linear in the three parameters."""
+    t, y = sample
+    a, b, c = model["p"]
+    return jnp.stack([a * jnp.exp(-b * t) + c, a * jnp.sin(c * t)]) - y
+
+
+def bent_samples(noise=0.05):
+    ts = jnp.linspace(0.0, 3.0, 25)
+    clean = jax.vmap(lambda t: bent({"p": jnp.array([2.0, 0.7, 1.3])}, (t, jnp.zeros(2))))(ts)
+    return ts, clean + noise * jnp.asarray(RNG.normal(size=clean.shape))
+
+
+def start(size, value=0.0):
+    return {"p": jnp.full(size, value)}
+
+
+def cost(model, residual, samples, *, penalty=None, ridge=0.0, toward=0.0):
+    values = jax.vmap(lambda sample: residual(model, sample))(samples)
+    data = jnp.mean(values**2 if penalty is None else penalty(values))
+    return data + ridge * jnp.sum((model["p"] - toward) ** 2)
+
+
+def test_a_linear_problem_is_solved_as_the_normal_equations_solve_it():
+    solution = LeastSquares().minimise(start(5), linear, LINEAR, ridge=0.0)
+    expected = np.linalg.lstsq(DESIGN.reshape(-1, 5), RIGHT.reshape(-1), rcond=None)[0]
+    np.testing.assert_allclose(solution.model["p"], expected, rtol=1e-7)
+    assert solution.cost == pytest.approx(float(cost(solution.model, linear, LINEAR)))
+    assert np.all(np.diff(solution.history) <= 0)
+    assert np.all(solution.history[12:] < (1 + 1e-12) * solution.cost)  # a few steps were enough
+
+
+def by_scipy(samples):
+    residuals = jax.jit(lambda p: jax.vmap(lambda sample: bent({"p": p}, sample))(samples).reshape(-1))
+    return scipy.optimize.least_squares(residuals, np.ones(3), xtol=1e-14, ftol=1e-14)
+
+
+def test_a_nonlinear_problem_is_solved_as_scipy_solves_it():
+    samples = bent_samples()
+    ours = LeastSquares(tolerance=1e-12).minimise(start(3, 1.0), bent, samples, ridge=0.0)
+    theirs = by_scipy(samples)
+    np.testing.assert_allclose(ours.model["p"], theirs.x, rtol=1e-5)
+    assert ours.cost <= 2 * theirs.cost / samples[1].size * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_the_ridge_ends_where_the_whole_cost_is_stationary(around):
+    begin, ridge = start(3, 1.0), 0.02
+    samples = bent_samples()
+    solution = LeastSquares(tolerance=1e-12).minimise(begin, bent, samples, ridge=ridge, around=around)
+    toward = begin["p"] if around else 0.0
+    slope = jax.grad(lambda m: cost(m, bent, samples, ridge=ridge, toward=toward))(solution.model)["p"]
+    steep = jax.grad(lambda m: cost(m, bent, samples))(solution.model)["p"]
+    assert jnp.linalg.norm(slope) < 1e-5 * jnp.linalg.norm(steep)
+
+
+def test_a_parameter_without_strength_feels_no_ridge():
+    free = LeastSquares().minimise(start(5), linear, LINEAR, ridge=0.0).model["p"]
+    strong = {"p": jnp.array([0.0, 0.0, 1e9, 1e9, 1e9])}
+    held = LeastSquares().minimise(start(5), linear, LINEAR, ridge=1.0, strength=strong).model["p"]
+    alone = np.linalg.lstsq(DESIGN.reshape(-1, 5)[:, :2], RIGHT.reshape(-1), rcond=None)[0]
+    np.testing.assert_allclose(held, [*alone, 0, 0, 0], atol=1e-6)
+    assert not np.allclose(held, free, atol=1e-2)
+
+
+def fresh_step(parameters, damping=0.3):
+    zero = jnp.array(0)
+    return Step(parameters, jnp.array(1.0), jnp.array(damping), jnp.array(2.0), zero, zero, zero, jnp.zeros(1))
+
+
+def test_few_residuals_and_many_give_the_same_step():
+    """Repeating every sample leaves all means alone, but makes residuals outnumber parameters."""
+    few = jax.tree.map(lambda leaf: leaf[:2], LINEAR)
+    many = jax.tree.map(lambda leaf: jnp.tile(leaf, (7,) + (1,) * (leaf.ndim - 1)), few)
+    parameters = jnp.asarray(RNG.normal(size=5))
+    pull = Pull(jnp.asarray(RNG.uniform(0.1, 1.0, 5)), jnp.ones(5))
+
+    @jax.jit
+    def step(samples):
+        equations = _equations(lambda p, s: linear({"p": p}, s), parameters, samples, Huber(0.5))
+        assert isinstance(equations, Dual if len(samples[1]) == 2 else Primal)
+        return _direction(fresh_step(parameters), equations, pull)
+
+    (dual, slope), (primal, other) = step(few), step(many)
+    np.testing.assert_allclose(dual, primal, rtol=1e-9)
+    np.testing.assert_allclose(slope, other, rtol=1e-9)
+
+
+def test_a_jacobian_in_pieces_is_the_jacobian(monkeypatch):
+    parameters = jnp.ones(5)
+
+    def equations():
+        return eqx.filter_jit(_equations)(lambda p, s: linear({"p": p}, s), parameters, LINEAR, Huber(0.5))
+
+    whole = equations()
+    monkeypatch.setattr(
+        least_squares, "JACOBIAN_BYTES", 8 * 2 * 5 * 9
+    )  # nine samples at once; forty are not a multiple
+    pieces = equations()
+    np.testing.assert_allclose(whole.matrix, pieces.matrix, rtol=1e-12)
+    np.testing.assert_allclose(whole.right, pieces.right, rtol=1e-9, atol=1e-14)
+
+
+def test_a_sample_without_weight_is_as_good_as_gone():
+    def weighted(model, sample):
+        inner, weight = sample
+        return jnp.sqrt(weight) * bent(model, inner)
+
+    samples, weight = bent_samples(), jnp.arange(25) % 3 != 0
+    wild = (samples[0], jnp.where(weight[:, None], samples[1], 1e3))
+    kept = jax.tree.map(lambda leaf: leaf[np.asarray(weight)], samples)
+    options = LeastSquares(tolerance=1e-12)
+    zeroed = options.minimise(start(3, 1.0), weighted, (wild, weight.astype(float)), ridge=0.0)
+    np.testing.assert_allclose(zeroed.model["p"], by_scipy(kept).x, rtol=1e-5)
+
+
+def test_a_robust_penalty_shrugs_off_outliers():
+    truth = jnp.array([1.0, -2.0, 0.5, 3.0, -1.0])
+    clean = DESIGN @ truth + 0.01 * jnp.asarray(RNG.normal(size=RIGHT.shape))
+    samples = (DESIGN, clean.at[::10].add(50.0))
+    errors = {}
+    for penalty in (Huber(0.05), None):
+        options = LeastSquares() if penalty is None else LeastSquares(penalty=penalty, tolerance=1e-9)
+        solution = options.minimise(start(5), linear, samples, ridge=0.0)
+        errors[penalty] = float(jnp.abs(solution.model["p"] - truth).max())
+        assert solution.cost == pytest.approx(float(cost(solution.model, linear, samples, penalty=penalty)))
+    robust, plain = errors.values()
+    assert robust < 0.05 < plain / 10
+
+
+def test_every_stop_has_its_reason():
+    exact = (DESIGN, DESIGN @ jnp.ones(5))
+    assert LeastSquares().minimise(start(5), linear, exact, ridge=0.0).reason == "nothing left to fit"
+    brief = LeastSquares(iterations=2).minimise(start(5), linear, LINEAR)
+    assert (brief.reason, len(brief.history)) == ("out of iterations", 2)
+    stalled = LeastSquares(tolerance=1.0).minimise(start(3, 1.0), bent, bent_samples(), ridge=0.0)
+    assert (stalled.reason, np.sum(np.diff(stalled.history, prepend=np.inf) < 0)) == ("stalled", STALLED)
+    deaf = LeastSquares().minimise(start(2, 1.0), lambda m, s: jnp.ones(1) + 0 * m["p"][:1], jnp.ones(4), ridge=0.0)
+    assert deaf.reason == "no step lowers the cost"
+    lost = LeastSquares().minimise(start(5, jnp.nan), linear, LINEAR)
+    assert (lost.reason, len(lost.history)) == ("cost not finite", 0)
+
+
+def test_a_step_to_where_nothing_is_finite_is_taken_back():
+    """The full step from 5 for `log p` leads to negative numbers."""
+    solution = LeastSquares().minimise(start(1, 5.0), lambda m, s: jnp.log(m["p"]), jnp.zeros(1), ridge=0.0)
+    np.testing.assert_allclose(solution.model["p"], 1.0, rtol=1e-9)
+
+
+def test_resumed_and_interrupted_as_often_as_you_like_is_uninterrupted(monkeypatch):
+    options, samples = LeastSquares(iterations=15, tolerance=1e-12), bent_samples()
+    whole = options.minimise(start(3, 1.0), bent, samples)
+    steps = []
+    monkeypatch.setattr(least_squares, "CHUNK_SECONDS", 0.0)  # back to Python after every iteration
+    one_by_one = options.minimise(start(3, 1.0), bent, samples, report=steps.append)
+    resumed = options.minimise(start(3, 7.0), bent, samples, resume_from=lambda fresh: steps[3])
+    assert len(steps) > 5
+    for other in (one_by_one, resumed):
+        np.testing.assert_array_equal(whole.model["p"], other.model["p"])
+        np.testing.assert_array_equal(whole.history, other.history)
+
+
+def test_another_ridge_or_other_samples_of_the_same_shape_compile_nothing():
+    traced = []
+
+    def residual(model, sample):
+        traced.append(1)
+        return bent(model, sample)
+
+    options = LeastSquares(iterations=3)
+    options.minimise(start(3, 1.0), residual, bent_samples(), ridge=1e-3)
+    before = len(traced)
+    options.minimise(start(3, 0.5), residual, bent_samples(), ridge=1e-6)
+    assert len(traced) == before
+
+
+def test_scalers_are_never_fitted():
+    scaled = {"p": jnp.zeros(5), "scaler": Scaler(jnp.ones(5), 2 * jnp.ones(5))}
+    solution = LeastSquares().minimise(
+        scaled, lambda m, s: s[0] @ m["scaler"].restore(m["p"]) - s[1], LINEAR, ridge=0.0
+    )
+    np.testing.assert_array_equal(solution.model["scaler"].spread, 2.0)
+    np.testing.assert_array_equal(solution.model["scaler"].mean, 1.0)
+
+
+# The closed-form fit of a library
+
+SYSTEMS = {"double_pendulum": (DoublePendulum(), 2, 6), "cart_pole": (CartPole(), 1, 4)}
+"""With the degree of their equations and the number of coefficients in them."""
+
+
+def wild_states(count, n, seed=0):
+    rng = np.random.default_rng(seed)
+    return State(jnp.asarray(rng.uniform(-3, 3, (count, n))), jnp.asarray(rng.normal(size=(count, n)) * 3))
+
+
+def exact_samples(system, count=120, *, inputs=0):
+    x = wild_states(count, len(system.columns.coordinates))
+    u = jnp.asarray(RNG.normal(size=(count, inputs))) if inputs else None
+    return Labelled(jnp.zeros(count), x, u, accelerations(system, x, u))
+
+
+@eqx.filter_jit
+def accelerations(field, x, u=None):
+    return jax.vmap(lambda x, u: field.acceleration(0.0, x, u), in_axes=(0, None if u is None else 0))(x, u)
+
+
+@eqx.filter_jit
+def balances(field, x, a):
+    return jax.vmap(lambda x, a: field.balance(x, a))(x, a)
+
+
+def library(system, degree, samples):
+    return empty_library(system.columns, degree, scaler=Scaler.of(samples.x.q))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_library_that_holds_the_true_equations_finds_them(name):
+    """With all of its terms, and with no more than the equations have."""
+    system, degree, size = SYSTEMS[name]
+    samples = exact_samples(system)
+    fit, used = LibraryFit(library(system, degree, samples), samples), np.full(120, True)
+    unseen = wild_states(50, 2, seed=1)
+    true = accelerations(system, unseen)
+    for found in (*fit.solve([1e-24], used), *fit.prune([size], used)):
+        np.testing.assert_allclose(accelerations(found, unseen), true, atol=1e-6 * float(jnp.abs(true).max()))
+        balance = balances(found, unseen, true)
+        assert float(jnp.abs(balance).max()) < 1e-6 * float(jnp.abs(true).max())
+
+
+@pytest.fixture(scope="module")
+def driven():
+    """A fit of a cart-pole under a force, with accelerations that are not quite right."""
+    system = ForcedCartPole()
+    samples = exact_samples(system, inputs=1)
+    rough = samples.rate + 0.1 * jnp.asarray(RNG.normal(size=samples.rate.shape))
+    return system, samples, dataclasses.replace(samples, rate=rough)
+
+
+def test_inputs_push_with_coefficients_of_their_own(driven):
+    system, samples, _ = driven
+    (found,) = LibraryFit(library(system, 1, samples), samples).solve([1e-24], np.full(120, True))
+    unseen, u = wild_states(50, 2, seed=1), jnp.asarray(RNG.normal(size=(50, 1)))
+    true = accelerations(system, unseen, u)
+    np.testing.assert_allclose(accelerations(found, unseen, u), true, atol=1e-6 * float(jnp.abs(true).max()))
+
+
+def coefficients(model):
+    return np.concatenate([np.ravel(leaf) for leaf in (model.mass, model.potential, model.damping, model.push)])
+
+
+def test_pruning_keeps_the_sought_number_and_only_ever_drops(driven):
+    system, _, rough = driven
+    fit = LibraryFit(library(system, 1, rough), rough)
+    sizes, used = (20, 12, 8, 5), np.full(120, True)
+    found = fit.prune(sizes, used)
+    assert [np.count_nonzero(coefficients(model)) for model in found] == list(sizes)
+    for larger, smaller in itertools.pairwise(found):
+        assert set(np.flatnonzero(coefficients(smaller))) < set(np.flatnonzero(coefficients(larger)))
+
+
+def test_units_of_weights_and_scale_of_coefficients_do_not_matter(driven):
+    system, _, rough = driven
+    used, weight = np.full(120, True), jnp.asarray(RNG.uniform(0.5, 2.0, rough.rate.shape))
+    once, thrice = (
+        LibraryFit(library(system, 1, rough), dataclasses.replace(rough, weight=k * weight)).prune([8], used)[0]
+        for k in (1.0, 3.0)
+    )
+    here, u = wild_states(20, 2, seed=2), jnp.ones((20, 1))
+    expected = accelerations(once, here, u)
+    np.testing.assert_allclose(accelerations(thrice, here, u), expected, rtol=1e-6)
+    double = jax.tree.map(lambda leaf: 2 * leaf, eqx.filter(once, lambda leaf: eqx.is_inexact_array(leaf)))
+    scaled = eqx.tree_at(
+        lambda m: (m.mass, m.potential, m.damping, m.push),
+        once,
+        (double.mass, double.potential, double.damping, double.push),
+    )
+    np.testing.assert_allclose(accelerations(scaled, here, u), expected, rtol=1e-9)
+
+
+def test_samples_that_are_not_used_do_not_matter():
+    system, degree, _ = SYSTEMS["cart_pole"]
+    samples, used = exact_samples(system), np.arange(120) % 2 == 0
+    spoilt = dataclasses.replace(samples, rate=jnp.where(used[:, None], samples.rate, 1e2))
+    (found,) = LibraryFit(library(system, degree, samples), spoilt).solve([1e-24], used)
+    true = accelerations(system, samples.x)
+    np.testing.assert_allclose(accelerations(found, samples.x), true, atol=1e-6 * float(jnp.abs(true).max()))
+
+
+def test_an_overwhelming_ridge_leaves_a_unit_mass_without_forces(driven):
+    system, _, rough = driven
+    (found,) = LibraryFit(library(system, 1, rough), rough).solve([1e12], np.full(120, True))
+    np.testing.assert_allclose(found.mass_matrix(jnp.zeros(2)), np.eye(2), atol=1e-6)
+    assert float(jnp.abs(accelerations(found, rough.x, rough.u)).max()) < 1e-6
+
+
+# Multiple shooting
+
+
+class Oscillator(AbstractAcceleration):
+    """`q'' = -k q - d q'`, both to be found."""
+
+    p: jax.Array
+
+    def acceleration(self, t, x, u=None):
+        force = -self.p[0] * x.q - self.p[1] * x.v
+        return force if u is None else force + u
+
+
+def shots(noise, *, windows=6, samples=30, driven=False):
+    """Windows of one known oscillator, their true starts, and noisy samples."""
+    truth = Oscillator(jnp.array([4.0, 0.3]))
+    rng = np.random.default_rng(3)
+    ts = jnp.tile(0.05 * jnp.arange(samples), (windows, 1))
+    starts = State(jnp.asarray(rng.normal(size=(windows, 1))), jnp.asarray(rng.normal(size=(windows, 1))))
+    u = jnp.asarray(rng.normal(size=(windows, samples, 1))) if driven else None
+    clean = Shot(jnp.arange(windows), ts, jnp.zeros((windows, samples, 2)), u, jnp.ones((windows, 2)))
+    residual = ShootingResidual(RK4)
+    motion = jax.jit(jax.vmap(lambda shot: residual(Shooting(truth, starts), shot)))(clean)
+    motion = motion.reshape(windows, samples, 2)
+    measured = motion + noise * jnp.asarray(rng.normal(size=motion.shape))
+    return truth, starts, dataclasses.replace(clean, states=measured)
+
+
+def test_a_shot_at_nothing_is_the_rollout():
+    truth, starts, window = shots(0.0, windows=2)
+    first = jax.tree.map(lambda leaf: leaf[0], starts)
+    x = rollout(truth, first, window.ts[0])
+    np.testing.assert_allclose(window.states[0], jnp.concatenate([x.q, x.v], axis=1), atol=1e-14)
+
+
+@pytest.mark.parametrize("driven", [False, True])
+def test_the_true_field_from_the_true_starts_meets_every_sample(driven):
+    truth, starts, windows = shots(0.0, windows=2, driven=driven)
+    misses = jax.jit(jax.vmap(lambda shot: ShootingResidual(RK4)(Shooting(truth, starts), shot)))(windows)
+    np.testing.assert_allclose(misses, 0.0, atol=1e-14)
+
+
+def test_the_estimated_starts_and_field_beat_the_noise():
+    truth, starts, windows = shots(0.05)
+    raw = State(windows.states[:, 0, :1], windows.states[:, 0, 1:])
+    begin = Shooting(Oscillator(jnp.array([3.0, 0.0])), raw)
+    found = LeastSquares(iterations=30).minimise(begin, ShootingResidual(RK4), windows, ridge=0.0).model
+
+    def error(guess):
+        return float(jnp.sqrt(jnp.mean((guess.q - starts.q) ** 2) + jnp.mean((guess.v - starts.v) ** 2)))
+
+    assert error(found.starts) < error(raw) / 2
+    np.testing.assert_allclose(found.field.p, truth.p, atol=0.1)
