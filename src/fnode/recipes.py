@@ -94,7 +94,10 @@ def auto(system: str | None) -> Values:
 def network(system: str | None) -> Values:
     """As `auto`, among structures whose functions are neural networks; no closed-form library."""
     values = auto(system)
-    return {**values, "training": {**values["training"], "structures": ("linear_skip", "quadratic", "lagrangian")}}
+    return {
+        **values,
+        "training": {**values["training"], "structures": ("lagrangian", "quadratic", "linear_skip", "mlp")},
+    }
 
 
 RECIPES = {"auto": auto, "network": network, "paper": paper, "paper_code": paper_code}

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode.config import Network
+from fnode.errors import InputError
 from fnode.field import AbstractField
 from fnode.models import FNODE, Library, LibraryNetwork, Quadratic, is_trainable
 from fnode.solvers import AbstractSolver, rollout
@@ -146,6 +147,11 @@ def select(
     for candidate in _candidates(problem, structures, key, tried):
         tried.append(candidate)
         report(f"{describe(candidate.verdict)}: worst error {candidate.verdict.worst:.1e}")
+    if not tried:
+        raise InputError(
+            f"none of the structures {', '.join(structures)} suits these data: allow others, such as linear_skip, in "
+            "--set structures="
+        )
     if problem.noisy and math.isfinite(_best(tried).verdict.worst):
         tried.append(_best(tried).polish())
         report(f"{describe(tried[-1].verdict)}: worst error {tried[-1].verdict.worst:.1e}")
@@ -159,7 +165,8 @@ def select(
 def describe(verdict: Verdict) -> str:
     """A candidate in a few words."""
     network = verdict.network
-    size = f"{network.depth} x {network.width}"
+    shown = ", angles by sine and cosine" if network.structure == "linear_skip" and network.angles == "sincos" else ""
+    size = f"{network.depth} x {network.width}{shown}"
     if network.structure == "library":
         size = f"degree {network.degree}, {verdict.kept} coefficients"
     ridge = f", ridge {verdict.ridge:.0e}" if verdict.ridge else ""
