@@ -113,7 +113,7 @@ def _shown(values: list[float]) -> str:
 
 
 def _figure(results) -> "Figure":
-    """Medians as lines, the range over seeds as bands; infinite errors are left out of both."""
+    """Medians as lines, ranges over seeds as bands; a cross at the upper edge where the median left for good."""
     from matplotlib.figure import Figure  # slow to import, and only a drawing needs it
 
     systems = _systems(results)
@@ -125,7 +125,11 @@ def _figure(results) -> "Figure":
             mid, high = (np.where(np.isfinite(line), line, np.nan) for line in (mid, high))
             axes.fill_between(lengths, low, high, color=COLOURS[recipe], alpha=0.2, linewidth=0)
             axes.plot(lengths, mid, color=COLOURS[recipe], marker=MARKS[recipe], label=recipe)
+            left = [train for train, value in zip(lengths, mid, strict=True) if np.isnan(value)]
+            edge = axes.get_xaxis_transform()  # heights as shares of the panel
+            axes.scatter(left, [0.97] * len(left), color=COLOURS[recipe], marker="x", transform=edge, zorder=3)
         axes.set_yscale("log")
+        axes.margins(y=0.12)  # the upper edge belongs to the crosses
         axes.set_title(system.replace("_", " "))
         axes.set_xlabel("training samples")
         axes.set_ylabel(f"mean squared error, {HORIZON} samples")
