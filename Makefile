@@ -33,6 +33,8 @@ test: lint types
 bench: .venv/peers
 	$(BIN)/python benchmarks/train_step.py
 	$(BIN)/python benchmarks/baselines.py
+	$(BIN)/python benchmarks/least_squares.py
+	$(BIN)/python benchmarks/time_to_accuracy.py --quick
 
 clean:
 	rm -rf .venv runs .pytest_cache .ruff_cache

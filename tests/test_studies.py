@@ -9,6 +9,7 @@ import polars
 import pytest
 
 from fnode.bench import EXPERIMENTS, AbstractExperiment, Cell, Heading, Store, run_bench
+from fnode.bench.data_efficiency import LENGTHS, RECIPES, SYSTEMS, rollout_errors
 from fnode.bench.label_study import label_errors
 from fnode.cli import main
 
@@ -82,6 +83,38 @@ def test_the_label_study_knows_that_smooth_methods_win_on_noise():
     found = label_errors("mass_spring_damper", noise=0.01, source="velocities", draw=0)
     assert found["auto"]["error"][0] < found["difference3"]["error"][0] / 3
     assert 0.2 < found["auto"]["z"][0] < 5
+
+
+def test_a_short_training_part_is_enough_for_what_the_library_can_say():
+    """Every length is scored on the same samples, and 50 of them settle the few coefficients of an oscillator."""
+    descended = rollout_errors("mass_spring_damper", "paper", train=50, seeds=2, epochs=2)
+    found = rollout_errors("mass_spring_damper", "auto", train=50, seeds=2)
+    assert found["deterministic"]
+    assert len(descended["mse"]) == 2
+    assert found["mse"][0] < 1e-6 * min(descended["mse"])
+
+
+def test_tables_and_figures_take_diverged_seeds(tmp_path, monkeypatch):
+    """Medians by hand: 1, 2 and a rollout that left have the median 2; two that left have none to draw."""
+    study = EXPERIMENTS["data_efficiency"]
+    seeds = {50: [1.0, None, None], 100: [None, 2.0, 1.0]}
+    monkeypatch.setattr(
+        type(study), "compute", lambda _, cell: {"mse": seeds.get(cell.inputs["train"], [0.5]), "structure": "mlp"}
+    )
+    tables = run_bench([study], tmp_path, seeds=3, quick=False)[study.name]
+    assert [table.title for table in tables] == list(SYSTEMS)
+    assert tables[0].columns[1:] == RECIPES
+    rows = {row[0]: row[1] for row in tables[0].rows}
+    assert tuple(map(int, rows)) == LENGTHS
+    assert rows["50"].startswith("inf (1e+00 .. inf)")
+    assert rows["100"].startswith("2.0e+00 (1e+00 .. inf)")
+    assert (tmp_path / "data_efficiency.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "data_efficiency.pdf").read_bytes().startswith(b"%PDF")
+    assert "(data_efficiency.png)" in (tmp_path / "data_efficiency.md").read_text()
+    panel = study.figures([(Cell(c.inputs), study.compute(c)) for c in study.cells(3, quick=False)])[study.name].axes[0]
+    drawn = panel.lines[0].get_ydata()
+    assert np.isnan(drawn[0])
+    assert list(drawn[1:]) == [2.0, 0.5, 0.5, 0.5]
 
 
 def test_differentiate_writes_values_and_deviations_and_draws_them(command, tmp_path):

@@ -217,7 +217,9 @@ class _Problem:
     def used(self, fold: Fold) -> np.ndarray:
         """Which samples a fold leaves for fitting."""
         times = np.asarray(self.samples.t)
-        return np.array([fold.allows(int(number), t, t) for number, t in zip(self.owner, times, strict=True)])
+        return np.array(
+            [fold.allows(number, t, t) for number, t in zip(self.owner.tolist(), times.tolist(), strict=True)]
+        )
 
     def masked(self, fold: Fold) -> Labelled:
         """The samples with no weight outside the fold: the shapes, and so the compiled programs, stay the same."""

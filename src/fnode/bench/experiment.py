@@ -2,7 +2,10 @@
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,3 +50,7 @@ class AbstractExperiment(abc.ABC):
     @abc.abstractmethod
     def present(self, results: list[tuple[Cell, dict[str, Any]]]) -> list[Heading]:
         """The tables that finished cells make."""
+
+    def figures(self, results: list[tuple[Cell, dict[str, Any]]]) -> "dict[str, Figure]":
+        """The figures that finished cells make, by the name of their files; none unless an experiment draws some."""
+        return {}

@@ -7,6 +7,8 @@ from fnode import io
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
 from fnode.bench.store import Store
 
+FIGURE_KINDS = ("png", "pdf")  # to look at, and to print
+
 
 def run_bench(
     experiments: Sequence[AbstractExperiment],
@@ -16,7 +18,7 @@ def run_bench(
     quick: bool,
     report: Callable[[str, Cell, int, int], None] = lambda name, cell, done, total: None,
 ) -> dict[str, list[Heading]]:
-    """Compute what is missing, then write and return the tables of each experiment.
+    """Compute what is missing, then write the tables and figures of each experiment and return the tables.
 
     `report` is told before each cell: the experiment, the cell, how many are done and how many there are.
     """
@@ -34,5 +36,11 @@ def run_bench(
     for experiment in experiments:
         tables[experiment.name] = experiment.present(finished[experiment.name])
         text = "\n".join(heading.markdown() for heading in tables[experiment.name])
-        io.write_text(folder / f"{experiment.name}.md", f"# {experiment.title}\n\n{text}")
+        drawn = experiment.figures(finished[experiment.name])
+        for name, figure in drawn.items():
+            for kind in FIGURE_KINDS:
+                with io.replacing(folder / f"{name}.{kind}") as temporary:
+                    figure.savefig(temporary, format=kind, dpi=200)
+        pictures = "".join(f"\n![{name}]({name}.png)\n" for name in drawn)
+        io.write_text(folder / f"{experiment.name}.md", f"# {experiment.title}\n\n{text}{pictures}")
     return tables

@@ -1,0 +1,139 @@
+"""How much data is enough: the error of a fixed horizon against the length of the training part."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fnode.bench.experiment import AbstractExperiment, Cell, Heading
+from fnode.learn import prepare, resolved, run
+from fnode.scores import scores
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SYSTEMS = ("cart_pole", "triple_mass_spring_damper")
+RECIPES = ("paper", "network", "auto")
+LENGTHS = (50, 100, 150, 200, 300)
+HORIZON = 400  # samples of the rollout that is scored, whatever part of them was for training
+COLOURS = {"paper": "#8c564b", "network": "#1f77b4", "auto": "#2ca02c"}
+MARKS = {"paper": "s", "network": "o", "auto": "^"}
+
+
+class DataEfficiency(AbstractExperiment):
+    """The first 50 to 300 samples are for training; every rollout covers the same 400 samples."""
+
+    name = "data_efficiency"
+    title = "Error against the length of the training part"
+
+    def cells(self, seeds, quick):
+        if quick:
+            return [
+                Cell({"system": SYSTEMS[1], "recipe": recipe, "train": train, "seeds": 1, "epochs": 3})
+                for recipe in ("paper", "auto")
+                for train in LENGTHS[:2]
+            ]
+        return [
+            Cell({"system": system, "recipe": recipe, "train": train, "seeds": seeds})
+            for system in SYSTEMS
+            for recipe in RECIPES
+            for train in LENGTHS
+        ]
+
+    def compute(self, cell):
+        return rollout_errors(**cell.inputs)
+
+    def present(self, results):
+        return [_table(system, results) for system in _systems(results)]
+
+    def figures(self, results):
+        return {self.name: _figure(results)}
+
+
+def rollout_errors(system: str, recipe: str, train: int, seeds: int, epochs: int | None = None) -> dict[str, Any]:
+    """All seeds of one recipe on one length: the error of every rollout, and the structure that was chosen."""
+    descent = {"epochs": epochs} if epochs is not None and recipe == "paper" else {}
+    settings = {"system": system, "seeds": seeds, "data": {"steps": HORIZON, "train": train}, "training": descent}
+    config = resolved(settings, recipe, system)
+    found = scores(run(config, prepare(config)))
+    return {
+        "mse": [entry["mse"]["full"] for entry in found["seeds"]],
+        "structure": found["structure"],
+        "deterministic": found["deterministic"],
+    }
+
+
+def _systems(results) -> list[str]:
+    return list(dict.fromkeys(cell.inputs["system"] for cell, _ in results))
+
+
+def _values(result: dict[str, Any]) -> list[float]:
+    """The errors of the seeds; a rollout that left for good is infinitely wrong."""
+    return [math.inf if value is None else value for value in result["mse"]]
+
+
+def _curves(system: str, results) -> Iterator[tuple[str, list[tuple[int, list[float]]]]]:
+    """For every recipe the lengths in rising order, each with the errors of its seeds."""
+    for recipe in RECIPES:
+        found = [
+            (cell.inputs["train"], _values(result))
+            for cell, result in results
+            if (cell.inputs["system"], cell.inputs["recipe"]) == (system, recipe)
+        ]
+        if found:
+            yield recipe, sorted(found)
+
+
+def _table(system: str, results) -> Heading:
+    curves = dict(_curves(system, results))
+    structures = {
+        (cell.inputs["recipe"], cell.inputs["train"]): result["structure"]
+        for cell, result in results
+        if cell.inputs["system"] == system
+    }
+    rows = []
+    for train in sorted({train for curve in curves.values() for train, _ in curve}):
+        row = [str(train)]
+        for recipe, curve in curves.items():
+            values = dict(curve).get(train)
+            row.append("-" if values is None else f"{_shown(values)}, {structures[recipe, train]}")
+        rows.append(tuple(row))
+    text = (
+        f"Mean squared error of the rollout over {HORIZON} samples from the first one, median (range) over seeds, and "
+        "the structure of the seed that the training part alone chose. A single figure has no randomness, or one seed."
+    )
+    return Heading(system, text, ("training samples", *curves), tuple(rows))
+
+
+def _shown(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.1e}"
+    return f"{np.median(values):.1e} ({min(values):.0e} .. {max(values):.0e})"
+
+
+def _figure(results) -> "Figure":
+    """Medians as lines, ranges over seeds as bands; a cross at the upper edge where the median left for good."""
+    from matplotlib.figure import Figure  # slow to import, and only a drawing needs it
+
+    systems = _systems(results)
+    figure = Figure(figsize=(4.2 * len(systems), 3.4), layout="constrained")
+    for axes, system in zip(np.atleast_1d(figure.subplots(1, len(systems))), systems, strict=True):
+        for recipe, curve in _curves(system, results):
+            lengths = [train for train, _ in curve]
+            low, mid, high = (np.array([f(values) for _, values in curve]) for f in (min, np.median, max))
+            mid, high = (np.where(np.isfinite(line), line, np.nan) for line in (mid, high))
+            axes.fill_between(lengths, low, high, color=COLOURS[recipe], alpha=0.2, linewidth=0)
+            axes.plot(lengths, mid, color=COLOURS[recipe], marker=MARKS[recipe], label=recipe)
+            left = [train for train, value in zip(lengths, mid, strict=True) if np.isnan(value)]
+            edge = axes.get_xaxis_transform()  # heights as shares of the panel
+            axes.scatter(left, [0.97] * len(left), color=COLOURS[recipe], marker="x", transform=edge, zorder=3)
+        axes.set_yscale("log")
+        axes.margins(y=0.12)  # the upper edge belongs to the crosses
+        axes.set_title(system.replace("_", " "))
+        axes.set_xlabel("training samples")
+        axes.set_ylabel(f"mean squared error, {HORIZON} samples")
+        axes.set_xticks(sorted({cell.inputs["train"] for cell, _ in results}))
+        axes.grid(alpha=0.3)
+        axes.legend()
+    return figure
