@@ -71,6 +71,7 @@ def test_a_run_folder_holds_what_the_contract_says(finished_run):
     assert set(scores) == {
         *("system", "model", "recipe", "structure", "version", "deterministic", "chosen", "seeds", "median", "spread"),
         *("trajectories", "constraint", "mse_all", "energy_drift", "labels", "control"),
+        "ranking",
     }
     assert [entry["seed"] for entry in scores["seeds"]] == [0, 1]
     full = [entry["mse"]["full"] for entry in scores["seeds"]]

@@ -395,7 +395,19 @@ def test_a_model_that_cannot_be_steered_is_refused():
 
 # The command
 
-QUICK = ("--set", "epochs=200", "--set", "width=16", "--set", "steps=30", "--swing-ups", 1, "--no-compare-labels")
+QUICK = (
+    "--recipe",
+    "paper",
+    "--set",
+    "epochs=200",
+    "--set",
+    "width=16",
+    "--set",
+    "steps=30",
+    "--swing-ups",
+    1,
+    "--no-compare-labels",
+)
 
 
 def fnode(*words):

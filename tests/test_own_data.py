@@ -19,7 +19,7 @@ from fnode.signals import ZeroOrderHold
 from fnode.solvers import rollout
 
 MEASURED = Path(os.environ.get("FNODE_MEASURED", Path(__file__).parents[2] / "shared/data/multiarm"))
-QUICK = ("--set", "epochs=2", "--set", "width=4")
+QUICK = ("--recipe", "paper", "--set", "epochs=2", "--set", "width=4")
 
 
 @pytest.fixture
@@ -80,13 +80,13 @@ def test_roles_by_option_by_toml_and_in_python_give_the_same_model(command, tmp_
     splits = [(t["name"], t["split"]) for t in scores["trajectories"]]
     assert splits == [("r0", "train"), ("r1", "train"), ("r2", "test")]
     assert scores["trajectories"][1]["parameters"] == {"feder": pytest.approx(2.2**2)}
-    (tmp_path / "roles.toml").write_text(TOML)
+    (tmp_path / "roles.toml").write_text('recipe = "paper"\n' + TOML)
     words = ("learn", data, "-o", tmp_path / "again", "--config", tmp_path / "roles.toml", "--dry-run")
     assert command(*words)[1] == (tmp_path / "run/config.toml").read_text()
     first = (tmp_path / "run/model.safetensors").read_bytes()
     roles = {"time": "zeit", "coordinates": ["winkel"], "velocities": ["rate"], "inputs": ["kraft"]}
     roles |= {"parameters": "feder", "trajectory": "versuch", "split": "satz", "angles": ["winkel"]}
-    small = {"training": {"epochs": 2}, "network": {"width": 4}}
+    small = {"recipe": "paper", "training": {"epochs": 2}, "network": {"width": 4}}
     with jax.enable_x64(False):  # as a user's own process computes
         model = fnode.learn(fnode.read(data, **roles), **small)
     model.save(tmp_path / "python")
@@ -133,7 +133,7 @@ def test_predictions_from_many_starts_with_inputs_on_their_own_times(command, tm
     drive = ZeroOrderHold(jnp.array([0.0, 0.31, 0.7]), jnp.array([[0.0], [1.0], [-1.0]]))
     start = fnode.State(jnp.array([-0.3]), jnp.array([0.0]))
     control = lambda t: jnp.append(drive(t), 5.0)  # noqa: E731
-    by_hand = rollout(model.member(), start, jnp.asarray(ts), control=control, solver=model.forecasters.solver)
+    by_hand = rollout(model.member(), start, jnp.asarray(ts), control=control, solver=model.forecaster().solver)
     last = table.filter(polars.col("trajectory") == 2)
     np.testing.assert_allclose(last["winkel"].to_numpy(), by_hand.q[:, 0], rtol=1e-5, atol=1e-7)
     for words_more, fragment in (

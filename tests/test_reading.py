@@ -262,7 +262,7 @@ def test_positions_with_noise_and_holes_are_enough(way):
     assert np.all(error < 0.03)
     if way == "cells":
         return
-    model = fnode.learn(found, labels={"labels": "auto"}, training={"epochs": 2}, network={"width": 4})
+    model = fnode.learn(found, recipe="paper", labels={"labels": "auto"}, training={"epochs": 2}, network={"width": 4})
     future = model.simulate(found[0], until=0.5)
     assert np.all(np.isfinite(future.states))
 

@@ -72,7 +72,7 @@ def _verdict(verdict: Verdict) -> dict:
 
 def control_scores(model: Model, system: str, figures: dict) -> dict:
     """`scores.json` of closed loops: the scores of the model itself are in its own run folder."""
-    fields = ("seeds", "median", "spread", "trajectories", "constraint", "mse_all", "energy_drift", "labels")
+    fields = ("seeds", "median", "spread", "trajectories", "constraint", "mse_all", "energy_drift", "labels", "ranking")
     return {
         "system": system,
         "model": model.config.model,
