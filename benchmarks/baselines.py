@@ -21,9 +21,9 @@ import jax
 import numpy as np
 from _bench import interleaved, result, show
 
-from fnode.learn import labelled, prepare, resolved
 from fnode.methods import METHODS
 from fnode.model import cast, untrained
+from fnode.preparation import labelled, prepare, resolved
 from fnode.training import Adam, fit
 
 try:

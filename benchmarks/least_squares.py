@@ -24,8 +24,8 @@ import optimistix
 from _bench import interleaved, result, show
 
 from fnode.config import Network
-from fnode.learn import labelled, prepare, resolved
 from fnode.models import is_trainable
+from fnode.preparation import labelled, prepare, resolved
 from fnode.structures import fresh
 from fnode.training import LeastSquares, weighted_residual
 

@@ -29,7 +29,8 @@ import jax
 import numpy as np
 
 from fnode.bench.error_table import PUBLISHED
-from fnode.learn import labelled, prepare, resolved, run
+from fnode.learn import run
+from fnode.preparation import labelled, prepare, resolved
 from fnode.scores import scores
 
 try:

@@ -26,6 +26,7 @@ LAYERS = [
     {"config"},
     {"recipes", "methods", "structures"},
     {"model", "selection"},
+    {"preparation"},
     {"learn"},
     {"scores"},
     {"run_folder", "report", "bench"},

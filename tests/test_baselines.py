@@ -13,11 +13,12 @@ from fnode.config import validated
 from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.field import AbstractField
-from fnode.learn import prepare, resolved, run
+from fnode.learn import run
 from fnode.methods import METHODS, check_method, has_constant_mass
 from fnode.metrics import flat
 from fnode.model import predict
 from fnode.models import FCNN, FNODE, HNN, LNN, LSTM, AbstractForecaster, Scaler
+from fnode.preparation import prepare, resolved
 from fnode.recipes import recipe_values
 from fnode.recording import Recording
 from fnode.scores import residuals, scores

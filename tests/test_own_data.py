@@ -222,7 +222,7 @@ def test_measured_pendula_are_understood(name, arms, held_out):
 def test_a_fraction_overrides_the_files_split(tmp_path):
     path = tmp_path / "swing.csv"
     recorded().rename({"zeit": "t", "winkel": "x", "rate": "v", "versuch": "run", "satz": "split"}).write_csv(path)
-    from fnode.learn import prepare, read_as, resolved
+    from fnode.preparation import prepare, read_as, resolved
 
     def trained(**data):
         config = resolved({"data": {"inputs": ["kraft"], "parameters": ["feder"], **data}}, "paper", None)

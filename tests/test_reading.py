@@ -21,7 +21,7 @@ from fnode.derivatives import estimated, positions_only
 from fnode.errors import InputError
 from fnode.io import readers
 from fnode.io.matlab import read_arrays_of_mat
-from fnode.learn import split
+from fnode.preparation import split
 
 TS = np.arange(40) * 0.05
 TABLE = {"t": TS, "x": np.cos(TS), "theta": 0.1 * TS**2, "d_x": -np.sin(TS), "d_theta": 0.2 * TS, "u": np.sin(3 * TS)}

@@ -13,7 +13,8 @@ import fnode
 from fnode import selection
 from fnode.config import Network
 from fnode.errors import InputError
-from fnode.learn import _part, prepare, resolved, run
+from fnode.learn import run
+from fnode.preparation import part_of, prepare, resolved
 from fnode.recipes import recipe_values
 from fnode.scores import scores
 from fnode.selection import Verdict
@@ -101,8 +102,8 @@ def test_the_test_part_never_matters(swing, runs):
 def problem(swing):
     config = resolved({}, "auto", None)
     (prepared,) = prepare(config, fnode.read(swing))
-    part = _part(prepared.recordings[0], prepared.labels[0], config)
-    return selection._Problem(swing.columns, [part], solver_named("rk4"), 0.0)
+    part = part_of(prepared.recordings[0], prepared.labels[0], config.labels)
+    return selection.Problem(swing.columns, [part], solver_named("rk4"), 0.0)
 
 
 def spring(columns, stiffness):
@@ -123,20 +124,20 @@ def test_what_runs_away_counts_as_infinitely_wrong_and_is_never_chosen(problem):
     assert max(near) < 0.5
     network = Network(structure="library", degree=0)
     candidates = [
-        selection._Candidate(problem, Verdict(network, 0.0, errors), (), lambda: (tame, np.zeros(0)))
+        selection.Candidate(Verdict(network, 0.0, errors), (), lambda fold: (tame, np.zeros(0)))
         for errors in (away, near)
     ]
-    assert selection._best(candidates) is candidates[1]
+    assert selection.best_of(candidates) is candidates[1]
 
 
 def test_a_cheaper_candidate_wins_where_it_is_about_as_good(problem):
     def candidate(*errors):
-        return selection._Candidate(problem, Verdict(selection.LINEAR, 0.0, errors), (), lambda: None)
+        return selection.Candidate(Verdict(selection.LINEAR, 0.0, errors), (), lambda fold: (None, np.zeros(0)))
 
     cheap, rich, best = candidate(1.1, 0.1), candidate(1.0, 1.0), candidate(0.1, 0.1)
-    assert selection._best([cheap, rich]) is cheap
-    assert selection._best([rich, cheap]) is rich
-    assert selection._best([cheap, rich, best]) is best  # the worst window counts
+    assert selection.best_of([cheap, rich]) is cheap
+    assert selection.best_of([rich, cheap]) is rich
+    assert selection.best_of([cheap, rich, best]) is best  # the worst window counts
 
 
 def test_a_fold_judges_by_windows_that_cross_what_it_holds_out(problem):
@@ -154,7 +155,7 @@ def test_a_fold_judges_by_windows_that_cross_what_it_holds_out(problem):
 
 def test_several_trajectories_are_held_out_as_a_whole(problem):
     parts = problem.parts * 6
-    for fold in selection._folds(parts):
+    for fold in selection.folds(parts):
         numbers = {number for number, _, _ in fold.held}
         assert 0 < len(numbers) < len(parts)
         assert all(not fold.allows(number, -1e9, 1e9) for number in numbers)

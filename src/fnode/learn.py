@@ -1,7 +1,6 @@
 """The whole way from trajectories to scored models."""
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Sequence
 
@@ -11,34 +10,32 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from fnode.config import Config, Network, merged, validated
-from fnode.config import Labels as LabelSettings
-from fnode.derivatives import Estimate, Labels, derivative_named, estimated, label_of
-from fnode.errors import InputError
+from fnode.config import Config, Network
+from fnode.derivatives import Labels
 from fnode.field import AbstractField
-from fnode.io import Trajectories, read, roles_given
-from fnode.methods import check_method, method_named
+from fnode.methods import method_named
 from fnode.metrics import flat
-from fnode.model import Model, cast, predict, sampled_control, untrained
+from fnode.model import Model, cast, predict, untrained
 from fnode.models import AbstractForecaster
-from fnode.recipes import default_recipe, recipe_values
+from fnode.preparation import (
+    Prepared,
+    batch_size,
+    builtin,
+    part_of,
+    prepare,
+    read_as,
+    resolved,
+    training_samples,
+)
+from fnode.recipes import default_recipe
 from fnode.recording import Recording
-from fnode.selection import Part, Verdict, select
+from fnode.selection import Verdict, select
 from fnode.solvers import solver_named
-from fnode.systems import AbstractSystem, configured, recordings, system_named
-from fnode.training import Adam, Labelled, Progress, check_batch, fit
+from fnode.systems import AbstractSystem
+from fnode.training import Adam, Progress, fit
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
-
-
-@dataclasses.dataclass(frozen=True)
-class Prepared:
-    """The recordings of one start, the labels of those that have a training part, and how long both took."""
-
-    recordings: tuple[Recording, ...]
-    labels: tuple[Labels, ...]
-    seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +47,7 @@ class Learned:
     history: np.ndarray
     seconds_compile: float
     seconds_train: float
+    verdict: Verdict | None = None  # of a search, with all that were tried
     ranking: tuple[Verdict, ...] = ()
 
     @property
@@ -130,16 +128,6 @@ class Watch:
 UNWATCHED = Watch()
 
 
-def resolved(config: dict, recipe: str, system: str | None) -> Config:
-    """The configuration after the recipe has filled in what was left open; every name in it is checked."""
-    model = config.get("model", "fnode")
-    method_named(model)
-    complete = validated(merged(recipe_values(recipe, system, model), config, {"recipe": recipe}))
-    solver_named(complete.rollout.solver)
-    derivative_named(complete.labels.labels)
-    return complete
-
-
 def learn(trajectories, *, recipe: str | None = None, watch: Watch = UNWATCHED, **settings) -> Model:
     """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
 
@@ -150,66 +138,6 @@ def learn(trajectories, *, recipe: str | None = None, watch: Watch = UNWATCHED, 
     config = resolved(settings, recipe or default_recipe(settings.get("model", "fnode")), None)
     with jax.enable_x64(True):
         return run(config, prepare(config, read_as(config, trajectories)), watch).model
-
-
-def read_as(config: Config, source) -> Trajectories:
-    """The trajectories of files or other sources, with the roles and the cleaning that a configuration asks for."""
-    return read(source, gaps=config.data.gaps, **roles_given(config.data.roles))
-
-
-def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:
-    """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
-    if config.system:
-        system = configured(system_named(config.system), config.parameters)
-        roles = [name for name in roles_given(config.data.roles) if name != "split"]
-        if roles:
-            raise InputError(f"got data.{roles[0]} for the built-in system {config.system}: roles are for files")
-        sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
-    elif files and config.starts == 1:
-        sources = [functools.partial(split, files, config.data.split)]
-    else:
-        raise InputError("starts can be moved only for a built-in system" if files else "got no trajectories")
-    prepared = []
-    for source in sources:
-        began = time.perf_counter()
-        recorded = source()
-        labels = _labels(recorded, config.labels.labels)
-        recorded = known(recorded, labels)
-        prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
-    builtin = configured(system_named(config.system), config.parameters) if config.system else None
-    check_method(config, prepared[0].recordings[0].truth.columns, builtin)
-    for recorded in prepared:
-        _batch(config, _training_samples(config, recorded)[1])
-    return prepared
-
-
-def exactly_labelled(prepared: Prepared) -> Prepared:
-    """The same recordings with the accelerations of the system's own equations as labels: what differentiation can at
-    best attain. Only clean data of built-in systems know them."""
-    observed = [recording.observed for recording in prepared.recordings if recording.observed is not None]
-    exact = []
-    for part, labels in zip(observed, prepared.labels, strict=True):
-        if part.a is None:
-            raise InputError("exact labels need clean data of a built-in system: leave out the noise")
-        value = np.asarray(part.a)
-        exact.append(
-            dataclasses.replace(labels, rate=Estimate(value, None, np.full(value.shape, True)), q=None, v=None)
-        )
-    return dataclasses.replace(prepared, labels=tuple(exact))
-
-
-def _training_samples(config: Config, prepared: Prepared) -> tuple[Labelled, PyTree]:
-    """The labelled samples, and what the model is trained on."""
-    known = labelled(prepared.recordings, prepared.labels, config.labels)
-    return known, method_named(config.model).samples(config, prepared.recordings, known)
-
-
-def _batch(config: Config, samples: PyTree) -> int:
-    """The size of a batch, found to fit the samples."""
-    count = jax.tree.leaves(samples)[0].shape[0]
-    batch = count if config.training.batch == "all" else config.training.batch
-    check_batch(batch, count)
-    return batch
 
 
 def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:
@@ -228,106 +156,11 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
         seconds = part.seconds + time.perf_counter() - began
         trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds))
     model = _model(config, columns, dt, [seed for part in trained for seed in part.seeds])
-    system = configured(system_named(config.system), config.parameters) if config.system else None
-    return Run(config, system, dataclasses.replace(model, chosen=best_member(model, trained)), tuple(trained))
+    return Run(config, builtin(config), dataclasses.replace(model, chosen=best_member(model, trained)), tuple(trained))
 
 
 def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]) -> Model:
     return Model(tuple(seed.field for seed in seeds), tuple(seed.network for seed in seeds), columns, config, dt)
-
-
-def _labels(recorded: Sequence[Recording], method: str) -> tuple[Labels, ...]:
-    found = tuple(label(recording.observed, method) for recording in recorded if recording.observed is not None)
-    if not found:
-        raise InputError("no recording has a training part: nothing to learn from")
-    return found
-
-
-def system_recordings(system: AbstractSystem, config: Config, start: int = 0) -> tuple[Recording, ...]:
-    """The recordings of a built-in system that a configuration describes."""
-    data = config.data
-    return recordings(
-        system,
-        start=config.start,
-        steps=data.steps,
-        train=data.train,
-        dt=data.dt,
-        data_solver=data.data_solver,
-        noise=data.noise,
-        full=data.coordinates == "full",
-        key=jax.random.key(config.seed),
-        moved=start,
-    )
-
-
-def split(
-    files: dict[str, Trajectory], how: float | str | Sequence[str] | None = None, share: float = 0.75
-) -> tuple[Recording, ...]:
-    """Measured trajectories as recordings: a first part of each is for training, or all of it, or nothing.
-
-    `how` is the share of each that is for training, or names the trajectories held out, or the column that tells; by
-    default the files' own split is kept, and without one a `share` of each is for training.
-    """
-    marked = files.training if isinstance(files, Trajectories) else None
-    if isinstance(how, str) and marked is None:
-        raise InputError(f"got split = '{how}', a column, but the trajectories came without it: give it to `read`")
-    if not isinstance(how, (str, float, int, type(None))):
-        held = {name for name in files if name in how or name.partition("#")[0] in how}
-        unknown = [name for name in how if name not in {*files, *(name.partition("#")[0] for name in files)}]
-        if unknown:
-            raise InputError(f"no trajectory '{unknown[0]}' to hold out: choose among {', '.join(files)}")
-        marked = {name: 0 if name in held else len(trajectory) for name, trajectory in files.items()}
-    elif isinstance(how, (float, int)) or marked is None:
-        part = share if how is None else float(how)  # pyright: ignore
-        marked = {name: max(1, round(part * len(trajectory))) for name, trajectory in files.items()}
-    made = []
-    for name, trajectory in files.items():
-        observed = measured_part(trajectory[: marked[name]]) if marked[name] else None
-        made.append(Recording(name, trajectory, observed, sampled_control(trajectory)))
-    return tuple(made)
-
-
-def measured_part(trajectory: Trajectory) -> Trajectory:
-    """The trajectory up to its last sample whose coordinates were measured: beyond, nothing can be estimated."""
-    there = np.flatnonzero(np.isfinite(np.asarray(trajectory.x.q)).all(axis=1))
-    return trajectory if len(there) == 0 or there[-1] + 1 == len(trajectory) else trajectory[: there[-1] + 1]
-
-
-def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Recording, ...]:
-    """The recordings with every state known; the training part is estimated from itself alone."""
-    made, rest = [], iter(labels)
-    for recording in recorded:
-        observed = None if recording.observed is None else estimated(recording.observed, next(rest))
-        made.append(dataclasses.replace(recording, truth=estimated(recording.truth), observed=observed))
-    return tuple(made)
-
-
-def label(observed: Trajectory, method: str) -> Labels:
-    """The rates that differentiation gives the training part of one trajectory: nothing beyond it is seen."""
-    return label_of(observed, method)
-
-
-def labelled(recorded: Sequence[Recording], labels: Sequence[Labels], settings: LabelSettings) -> Labelled:
-    """The samples of all training parts that have labels, each part labelled on its own."""
-    observed = [recording.observed for recording in recorded if recording.observed is not None]
-    parts = [_samples(part, found, settings) for part, found in zip(observed, labels, strict=True)]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
-
-
-def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> Labelled:
-    known = labels.rate.known.all(axis=1)
-    x = observed.x
-    if settings.denoise:
-        q, v = (given if found is None else found.value for given, found in ((x.q, labels.q), (x.v, labels.v)))
-        x = State(jnp.asarray(q), jnp.asarray(v))
-    weight = None
-    if settings.weighted and labels.rate.sd is not None:
-        # A label cannot count more than a hundred times the typical one: its deviation is itself an estimate.
-        least = np.maximum(0.1 * np.median(labels.rate.sd[known], axis=0), 1e-100)  # a channel may stand still
-        precise = 1 / np.maximum(labels.rate.sd, least) ** 2
-        weight = jnp.asarray(precise / precise[known].mean(axis=0))
-    samples = Labelled(observed.ts, x, observed.u, jnp.asarray(labels.rate.value), weight)
-    return jax.tree.map(lambda leaf: leaf[known], samples)
 
 
 def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
@@ -347,7 +180,9 @@ def choose_structure(
 ) -> Learned:
     """The best structure for the data, by least squares."""
     observed = [recording for recording in prepared.recordings if recording.observed is not None]
-    parts = [_part(recording, labels, config) for recording, labels in zip(observed, prepared.labels, strict=True)]
+    parts = [
+        part_of(recording, labels, config.labels) for recording, labels in zip(observed, prepared.labels, strict=True)
+    ]
     noises = [d.noise_relative or 0.0 for labels in prepared.labels for d in labels.diagnostics]
     chosen = select(
         parts[0].smooth.columns,
@@ -360,28 +195,18 @@ def choose_structure(
     )
     return Learned(
         chosen.field,
-        chosen.network,
+        chosen.verdict.network,
         chosen.history,
         chosen.seconds_compile,
-        chosen.seconds_train - chosen.seconds_compile,
+        chosen.seconds_train,
+        chosen.verdict,
         chosen.ranking,
     )
 
 
-def _part(recording: Recording, labels: Labels, config: Config) -> Part:
-    observed = recording.observed
-    assert observed is not None
-    q, v = (
-        found.value if found is not None else given
-        for found, given in ((labels.q, observed.x.q), (labels.v, observed.x.v))
-    )
-    smooth = dataclasses.replace(observed, x=State(jnp.asarray(q), jnp.asarray(v)))
-    return Part(observed, smooth, recording.control, _samples(observed, labels, config.labels))
-
-
 def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
     """Fit all seeds at once by gradient descent."""
-    known, samples = _training_samples(config, prepared)
+    known, samples = training_samples(config, prepared)
     settings, columns = config.training, prepared.recordings[0].truth.columns
     numbers = jnp.arange(config.seeds) + config.seed
     keys = jax.vmap(lambda number: jax.random.split(jax.random.key(number)))(numbers)
@@ -397,7 +222,7 @@ def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tup
             clip=settings.clip,
         ),
         epochs=settings.epochs,
-        batch=_batch(config, samples),
+        batch=batch_size(config, samples),
         keys=keys[:, 1],
         report=lambda progress: watch.report(start, progress),
         resume_from=lambda fresh: watch.resume_from(start, fresh),

@@ -35,6 +35,11 @@ def paper(system: str | None) -> Values:
     return PAPER_TABLES.get(system or "", {})
 
 
+def paper_hybrid(system: str | None) -> Values:
+    """As `paper`, with the paper's labels from Fourier transforms inside and differences near the ends."""
+    return merged(paper(system), {"labels": {"labels": "hybrid"}})
+
+
 def paper_code(system: str | None) -> Values:
     """As `paper`, with the weight decay and clip found in the released code."""
     decay, clip = PAPER_CODE.get(system or "", (1e-5, 1.0))
@@ -100,7 +105,13 @@ def network(system: str | None) -> Values:
     }
 
 
-RECIPES = {"auto": auto, "network": network, "paper": paper, "paper_code": paper_code}
+RECIPES = {
+    "auto": auto,
+    "network": network,
+    "paper": paper,
+    "paper_hybrid": paper_hybrid,
+    "paper_code": paper_code,
+}
 
 
 def default_recipe(model: str = "fnode") -> str:

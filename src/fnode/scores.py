@@ -57,7 +57,10 @@ def scores(run: Run) -> dict:
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
         "labels": _labels(run, chosen) if method_named(run.config.model).labels else None,
         "control": None,
-        "ranking": [_verdict(verdict) for verdict in chosen.seeds[seed].ranking],
+        "ranking": [
+            {**_verdict(verdict), "chosen": verdict is chosen.seeds[seed].verdict}
+            for verdict in chosen.seeds[seed].ranking
+        ],
     }
 
 

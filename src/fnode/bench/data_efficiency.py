@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.learn import prepare, resolved, run
+from fnode.learn import run
+from fnode.preparation import prepare, resolved
 from fnode.scores import scores
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ import jax
 import numpy as np
 
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.learn import prepare, resolved, run
+from fnode.learn import run
 from fnode.metrics import energy_drift, mse
 from fnode.models import RolledOut
+from fnode.preparation import prepare, resolved
 from fnode.solvers import AbstractFixedStep, solver_named
 from fnode.systems import MassSpring, recordings
 from fnode.trajectory import State

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.learn import prepare, resolved, run
+from fnode.learn import run
+from fnode.preparation import prepare, resolved
 from fnode.scores import scores
 
 # Mean squared errors as the paper's table prints them.

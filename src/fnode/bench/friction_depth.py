@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.learn import labelled, prepare, resolved, run
+from fnode.learn import run
+from fnode.preparation import labelled, prepare, resolved
 
 PUBLISHED = {2: 3.70e-2, 3: 1.72e-2, 4: 1.47e-2, 5: 1.44e-2, 6: 1.41e-2}
 

@@ -13,8 +13,9 @@ from fnode import derivatives
 from fnode.bench.experiment import AbstractExperiment, Cell, Heading
 from fnode.derivatives import DERIVATIVES
 from fnode.errors import InputError
-from fnode.learn import prepare, resolved, run
+from fnode.learn import run
 from fnode.metrics import mse
+from fnode.preparation import prepare, resolved
 from fnode.systems import SYSTEMS, noisy, recordings
 from fnode.trajectory import Trajectory
 

@@ -65,7 +65,7 @@ def _asked(system: str, assignments: list[str], recipe: str | None):
 
     from fnode.config import merged, settings
     from fnode.control import Balance
-    from fnode.learn import resolved
+    from fnode.preparation import resolved
     from fnode.recipes import default_recipe
     from fnode.systems import ForcedCartPole, system_named
 
@@ -110,9 +110,9 @@ def _list(names) -> str:
 def _learned(config, folder: Path, *, resume: bool, compare: bool):
     """The model learned by differentiation, kept in a run folder, and fields learned otherwise, for comparison."""
     from fnode.cli.learn import learn_into
-    from fnode.learn import exactly_labelled, prepare
     from fnode.learn import run as run_learning
     from fnode.model import Model
+    from fnode.preparation import exactly_labelled, prepare
 
     learn_into(config, folder, resume=resume, force=False)
     fields = {}

@@ -26,8 +26,7 @@ def differentiate(
     import dataclasses
 
     from fnode import io
-    from fnode.derivatives import derivative_named
-    from fnode.learn import label
+    from fnode.derivatives import derivative_named, label_of
     from fnode.report import differentiation
     from fnode.report.differentiation import HEADINGS, row
     from fnode.run_folder import writable
@@ -35,7 +34,7 @@ def differentiate(
     derivative_named(method)
     writable(output)
     trajectories = io.read(file, gaps="keep", **roles(settings))
-    found = {name: (trajectory, label(trajectory, method)) for name, trajectory in trajectories.items()}
+    found = {name: (trajectory, label_of(trajectory, method)) for name, trajectory in trajectories.items()}
     io.write_labels(output, found)
     io.write_text(output.with_suffix(".html"), differentiation(file.name, method, found))
     diagnoses = {

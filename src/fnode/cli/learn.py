@@ -29,7 +29,7 @@ def learn(
     """Learn a model and score it. Example: `fnode learn mass_spring_damper --seeds 3 -o runs/msd`."""
     prepare_jax()
     from fnode.config import merged, read_config
-    from fnode.learn import resolved
+    from fnode.preparation import resolved
     from fnode.recipes import default_recipe
 
     stored = read_config(config) if config else {}
@@ -54,8 +54,9 @@ def learn(
 def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     """Learn what a configuration says and leave a run folder with its report."""
     from fnode import io
-    from fnode.learn import prepare, read_as, run
+    from fnode.learn import run
     from fnode.methods import check_method
+    from fnode.preparation import prepare, read_as
     from fnode.run_folder import REPORT, RunFolder
 
     folder = RunFolder(output)

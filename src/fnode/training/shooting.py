@@ -6,13 +6,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from fnode.field import AbstractField
+from fnode.metrics import flat
 from fnode.signals import LinearHold
 from fnode.solvers import AbstractSolver, rollout
 from fnode.trajectory import State
 
 
 class Shot(eqx.Module):
-    """A stretch of measured samples, its inputs, and what an error of each column is measured in. Or many, stacked."""
+    """A stretch of measured samples, its inputs, and the unit of each column's error; or many, stacked.
+
+    A column of infinite unit does not count.
+    """
 
     number: Int[Array, "*windows"]
     ts: Float[Array, "*windows samples"]
@@ -37,4 +41,6 @@ class ShootingResidual(eqx.Module):
         start = jax.tree.map(lambda leaf: leaf[window.number], model.starts)
         control = None if window.u is None else LinearHold(window.ts, window.u)
         x = rollout(model.field, start, window.ts, control=control, solver=self.solver)
-        return ((jnp.concatenate([x.q, x.v], axis=1) - window.states) / window.unit).reshape(-1)
+        misses = (flat(x) - window.states) / window.unit
+        # A stretch without weight must not count either where its rollout leaves for good.
+        return jnp.where(jnp.isfinite(window.unit), misses, 0.0).reshape(-1)

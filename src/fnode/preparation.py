@@ -1,0 +1,211 @@
+"""From a configuration to recordings with labels: everything that comes before training."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from fnode.config import Config, merged, validated
+from fnode.config import Labels as LabelSettings
+from fnode.derivatives import Estimate, Labels, derivative_named, estimated, label_of
+from fnode.errors import InputError
+from fnode.io import Trajectories, read, roles_given
+from fnode.methods import check_method, method_named
+from fnode.model import sampled_control
+from fnode.recipes import recipe_values
+from fnode.recording import Recording
+from fnode.selection import Part
+from fnode.solvers import solver_named
+from fnode.systems import AbstractSystem, configured, recordings, system_named
+from fnode.training import Labelled, check_batch
+from fnode.trajectory import State, Trajectory
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """The recordings of one start, the labels of those that have a training part, and how long both took."""
+
+    recordings: tuple[Recording, ...]
+    labels: tuple[Labels, ...]
+    seconds: float
+
+
+def resolved(config: dict, recipe: str, system: str | None) -> Config:
+    """The configuration after the recipe has filled in what was left open; every name in it is checked."""
+    model = config.get("model", "fnode")
+    method_named(model)
+    complete = validated(merged(recipe_values(recipe, system, model), config, {"recipe": recipe}))
+    solver_named(complete.rollout.solver)
+    derivative_named(complete.labels.labels)
+    return complete
+
+
+def builtin(config: Config) -> AbstractSystem | None:
+    """The built-in system of a configuration; none where it is about files."""
+    return configured(system_named(config.system), config.parameters) if config.system else None
+
+
+def read_as(config: Config, source) -> Trajectories:
+    """The trajectories of files or other sources, with the roles and the cleaning that a configuration asks for."""
+    return read(source, gaps=config.data.gaps, **roles_given(config.data.roles))
+
+
+def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:
+    """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
+    if config.system:
+        system = builtin(config)
+        assert system is not None
+        roles = [name for name in roles_given(config.data.roles) if name != "split"]
+        if roles:
+            raise InputError(f"got data.{roles[0]} for the built-in system {config.system}: roles are for files")
+        sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
+    elif files and config.starts == 1:
+        sources = [functools.partial(split, files, config.data.split)]
+    else:
+        raise InputError("starts can be moved only for a built-in system" if files else "got no trajectories")
+    prepared = []
+    for source in sources:
+        began = time.perf_counter()
+        recorded = source()
+        labels = _labels(recorded, config.labels.labels)
+        recorded = known(recorded, labels)
+        prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
+    check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
+    for recorded in prepared:
+        batch_size(config, training_samples(config, recorded)[1])
+    return prepared
+
+
+def exactly_labelled(prepared: Prepared) -> Prepared:
+    """The same recordings with the accelerations of the system's own equations as labels: what differentiation can at
+    best attain. Only clean data of built-in systems know them."""
+    observed = [recording.observed for recording in prepared.recordings if recording.observed is not None]
+    exact = []
+    for part, labels in zip(observed, prepared.labels, strict=True):
+        if part.a is None:
+            raise InputError("exact labels need clean data of a built-in system: leave out the noise")
+        value = np.asarray(part.a)
+        exact.append(
+            dataclasses.replace(labels, rate=Estimate(value, None, np.full(value.shape, True)), q=None, v=None)
+        )
+    return dataclasses.replace(prepared, labels=tuple(exact))
+
+
+def training_samples(config: Config, prepared: Prepared) -> tuple[Labelled, PyTree]:
+    """The labelled samples, and what the model is trained on."""
+    known = labelled(prepared.recordings, prepared.labels, config.labels)
+    return known, method_named(config.model).samples(config, prepared.recordings, known)
+
+
+def batch_size(config: Config, samples: PyTree) -> int:
+    """The size of a batch, found to fit the samples."""
+    count = jax.tree.leaves(samples)[0].shape[0]
+    batch = count if config.training.batch == "all" else config.training.batch
+    check_batch(batch, count)
+    return batch
+
+
+def _labels(recorded: Sequence[Recording], method: str) -> tuple[Labels, ...]:
+    found = tuple(label_of(recording.observed, method) for recording in recorded if recording.observed is not None)
+    if not found:
+        raise InputError("no recording has a training part: nothing to learn from")
+    return found
+
+
+def system_recordings(system: AbstractSystem, config: Config, start: int = 0) -> tuple[Recording, ...]:
+    """The recordings of a built-in system that a configuration describes."""
+    data = config.data
+    return recordings(
+        system,
+        start=config.start,
+        steps=data.steps,
+        train=data.train,
+        dt=data.dt,
+        data_solver=data.data_solver,
+        noise=data.noise,
+        full=data.coordinates == "full",
+        key=jax.random.key(config.seed),
+        moved=start,
+    )
+
+
+def split(
+    files: dict[str, Trajectory], how: float | str | Sequence[str] | None = None, share: float = 0.75
+) -> tuple[Recording, ...]:
+    """Measured trajectories as recordings: a first part of each is for training, or all of it, or nothing.
+
+    `how` is the share of each that is for training, or names the trajectories held out, or the column that tells; by
+    default the files' own split is kept, and without one a `share` of each is for training.
+    """
+    marked = files.training if isinstance(files, Trajectories) else None
+    if isinstance(how, str) and marked is None:
+        raise InputError(f"got split = '{how}', a column, but the trajectories came without it: give it to `read`")
+    if not isinstance(how, (str, float, int, type(None))):
+        held = {name for name in files if name in how or name.partition("#")[0] in how}
+        unknown = [name for name in how if name not in {*files, *(name.partition("#")[0] for name in files)}]
+        if unknown:
+            raise InputError(f"no trajectory '{unknown[0]}' to hold out: choose among {', '.join(files)}")
+        marked = {name: 0 if name in held else len(trajectory) for name, trajectory in files.items()}
+    elif isinstance(how, (float, int)) or marked is None:
+        part = share if how is None else float(how)  # pyright: ignore
+        marked = {name: max(1, round(part * len(trajectory))) for name, trajectory in files.items()}
+    made = []
+    for name, trajectory in files.items():
+        observed = measured_part(trajectory[: marked[name]]) if marked[name] else None
+        made.append(Recording(name, trajectory, observed, sampled_control(trajectory)))
+    return tuple(made)
+
+
+def measured_part(trajectory: Trajectory) -> Trajectory:
+    """The trajectory up to its last sample whose coordinates were measured: beyond, nothing can be estimated."""
+    there = np.flatnonzero(np.isfinite(np.asarray(trajectory.x.q)).all(axis=1))
+    return trajectory if len(there) == 0 or there[-1] + 1 == len(trajectory) else trajectory[: there[-1] + 1]
+
+
+def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Recording, ...]:
+    """The recordings with every state known; the training part is estimated from itself alone."""
+    made, rest = [], iter(labels)
+    for recording in recorded:
+        observed = None if recording.observed is None else estimated(recording.observed, next(rest))
+        made.append(dataclasses.replace(recording, truth=estimated(recording.truth), observed=observed))
+    return tuple(made)
+
+
+def labelled(recorded: Sequence[Recording], labels: Sequence[Labels], settings: LabelSettings) -> Labelled:
+    """The samples of all training parts that have labels, each part labelled on its own."""
+    observed = [recording.observed for recording in recorded if recording.observed is not None]
+    parts = [_samples(part, found, settings) for part, found in zip(observed, labels, strict=True)]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
+def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> Labelled:
+    known = labels.rate.known.all(axis=1)
+    x = observed.x
+    if settings.denoise:
+        q, v = (given if found is None else found.value for given, found in ((x.q, labels.q), (x.v, labels.v)))
+        x = State(jnp.asarray(q), jnp.asarray(v))
+    weight = None
+    if settings.weighted and labels.rate.sd is not None:
+        # A label cannot count more than a hundred times the typical one: its deviation is itself an estimate.
+        least = np.maximum(0.1 * np.median(labels.rate.sd[known], axis=0), 1e-100)  # a channel may stand still
+        precise = 1 / np.maximum(labels.rate.sd, least) ** 2
+        weight = jnp.asarray(precise / precise[known].mean(axis=0))
+    samples = Labelled(observed.ts, x, observed.u, jnp.asarray(labels.rate.value), weight)
+    return jax.tree.map(lambda leaf: leaf[known], samples)
+
+
+def part_of(recording: Recording, labels: Labels, settings: LabelSettings) -> Part:
+    """One training trajectory as the search for a structure sees it."""
+    observed = recording.observed
+    assert observed is not None
+    q, v = (
+        found.value if found is not None else given
+        for found, given in ((labels.q, observed.x.q), (labels.v, observed.x.v))
+    )
+    smooth = dataclasses.replace(observed, x=State(jnp.asarray(q), jnp.asarray(v)))
+    return Part(observed, smooth, recording.control, _samples(observed, labels, settings))

@@ -1,0 +1,22 @@
+"""Which structure to trust: candidates from cheap to rich, judged by rollouts over windows they were not fitted to."""
+
+from fnode.selection.candidate import AS_GOOD, LINEAR, Candidate, Verdict, best_of, describe
+from fnode.selection.folds import Fold, Part, folds
+from fnode.selection.problem import Problem
+from fnode.selection.select import FAIR, Choice, select
+
+__all__ = [
+    "AS_GOOD",
+    "FAIR",
+    "LINEAR",
+    "Candidate",
+    "Choice",
+    "Fold",
+    "Part",
+    "Problem",
+    "Verdict",
+    "best_of",
+    "describe",
+    "folds",
+    "select",
+]

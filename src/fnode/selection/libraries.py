@@ -1,0 +1,74 @@
+"""Lagrangian libraries of rising degree, in closed form."""
+
+import math
+import time
+from collections.abc import Iterator
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from fnode.config import Network
+from fnode.models import Library
+from fnode.selection.candidate import AS_GOOD, Candidate, Verdict
+from fnode.selection.folds import Fold
+from fnode.selection.problem import Problem
+from fnode.structures import fresh
+from fnode.training import LibraryFit
+from fnode.trajectory import Columns
+
+RIDGES = tuple(10.0 ** -np.arange(24, 0, -2))
+DEGREES = (0, 1, 2, 3, 4, 6, 8, 10)
+PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
+MOST_COEFFICIENTS = 400  # beyond, a library is neither cheap nor well determined
+EXACT = 1e-12  # relative squared error of a rollout that nothing can better
+
+
+def _coefficients(network: Network, columns: Columns) -> int:
+    shape = eqx.filter_eval_shape(lambda: fresh(network, columns, jax.random.key(0)))
+    return sum(leaf.size for leaf in jax.tree.leaves((shape.mass, shape.potential, shape.damping, shape.push)))
+
+
+def libraries(problem: Problem) -> Iterator[Candidate]:
+    """Libraries of rising degree, until more terms have twice brought nothing."""
+    least, worse = math.inf, 0
+    for degree in DEGREES:
+        network = Network(structure="library", degree=degree, scale=True, angles="sincos")
+        if _coefficients(network, problem.columns) > min(MOST_COEFFICIENTS, problem.samples.rate.size / 2):
+            return
+        candidate = _library(problem, network)
+        yield candidate
+        worse = 0 if candidate.verdict.worst < least / AS_GOOD else worse + 1
+        least = min(least, candidate.verdict.worst)
+        if least <= EXACT or (worse >= 2 and math.isfinite(least)) or (worse and least <= problem.good):
+            return
+
+
+def _library(problem: Problem, network: Network) -> Candidate:
+    """The best ridge, or number of coefficients, of a library of one degree."""
+    began = time.perf_counter()
+    fit = LibraryFit(_model(problem, network), problem.plain)
+    sizes = [int(size) for size in np.unique(np.round(np.geomspace(min(3, fit.size), fit.size, PRUNINGS)))]
+
+    def fields(fold: Fold) -> list[Library]:
+        used = problem.used(fold)
+        return [*fit.solve(RIDGES, used), *fit.prune(sizes, used)]
+
+    fitted = [fields(fold) for fold in problem.folds]
+    judged = problem.judge(fitted)
+    # Of those about as good, the fewest coefficients or else the largest ridge: no more than the data asks for.
+    least = min(max(errors) for errors in judged)
+    alike = [k for k, errors in enumerate(judged) if max(errors) <= AS_GOOD * least or not math.isfinite(least)]
+    number = min(alike, key=lambda k: k if k >= len(RIDGES) else 2 * len(judged) - k)
+    ridge = RIDGES[number] if number < len(RIDGES) else 0.0
+    kept = fit.size if ridge else sizes[number - len(RIDGES)]
+    verdict = Verdict(network, ridge, judged[number], kept=kept, seconds=time.perf_counter() - began)
+    return Candidate(
+        verdict, tuple(found[number] for found in fitted), lambda fold: (fields(fold)[number], np.zeros(0))
+    )
+
+
+def _model(problem: Problem, network: Network) -> Library:
+    model = fresh(network, problem.columns, jax.random.key(0), problem.plain)
+    assert isinstance(model, Library)
+    return model
