@@ -7,7 +7,7 @@ import pytest
 from scipy.interpolate import make_smoothing_spline
 from scipy.signal import savgol_filter
 
-from fnode.derivatives import DERIVATIVES, label
+from fnode.derivatives import DERIVATIVES, agreement, label
 from fnode.derivatives._penalised import Problem
 from fnode.derivatives.gaussian_process import MATERN72, RBF
 from fnode.solvers import TIGHT, rollout
@@ -104,3 +104,35 @@ def test_kernels_are_differentiated_correctly(kernel):
     for order in range(4):
         slope = (kernel(lag + step, 0.5, order) - kernel(lag - step, 0.5, order)) / (2 * step)
         assert np.allclose(slope, kernel(lag, 0.5, order + 1), atol=1e-4 * 4 ** (order + 1))
+
+
+@pytest.mark.parametrize("delay", [0.0, 2e-3])
+def test_velocities_are_doubted_when_they_come_late_and_only_then(delay):
+    ts = np.arange(0.0, 4.0, 2e-3)
+    noise = np.random.default_rng(0).normal(size=(2, len(ts)))
+    q, v = np.sin(3 * ts) + 1e-4 * noise[0], 3 * np.cos(3 * (ts - delay)) + 1e-3 * noise[1]
+    found = agreement(ts, q, v, angle=False)
+    assert found is not None
+    assert found.doubtful == (delay > 0)
+    assert abs(found.delay - delay) < 3e-4
+
+
+def test_a_record_of_many_oscillations_is_followed():
+    """Coarse knots that miss the motion altogether say nothing about finer ones."""
+    ts = np.linspace(0.0, 1.0, 2000)
+    q = np.sin(2 * np.pi * 40 * ts) + 0.01 * np.random.default_rng(0).normal(size=len(ts))
+    found = label(ts, q[:, None])
+    true = -((2 * np.pi * 40) ** 2) * np.sin(2 * np.pi * 40 * ts)
+    inside = slice(50, -50)
+    assert np.std(found.rate.value[inside, 0] - true[inside]) < 0.1 * np.std(true)
+
+
+def test_rounded_positions_are_not_taken_for_motion():
+    """The error of an encoder that hardly moves is shared by many samples."""
+    ts = np.arange(0.0, 6.0, 1e-3)
+    step, q = 2e-4, 0.5 * np.exp(-0.1 * ts) * np.sin(6 * ts)
+    found = label(ts, step * np.round(q / step)[:, None])
+    true = np.gradient(np.gradient(q, ts), ts)
+    inside = slice(100, -100)
+    assert np.std(found.rate.value[inside, 0] - true[inside]) < 0.01 * np.std(true)
+    assert len(found.diagnostics[0].outliers) < 0.02 * len(ts)

@@ -11,7 +11,7 @@ import pytest
 import scipy.optimize
 
 from fnode.field import AbstractAcceleration
-from fnode.models import Scaler, empty_library
+from fnode.models import Resistance, Scaler, empty_library
 from fnode.solvers import RK4, rollout
 from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
 from fnode.training import (
@@ -19,7 +19,6 @@ from fnode.training import (
     Labelled,
     LeastSquares,
     LibraryFit,
-    Shooting,
     ShootingResidual,
     Shot,
     least_squares,
@@ -267,6 +266,27 @@ def test_a_library_that_holds_the_true_equations_finds_them(name):
         assert float(jnp.abs(balance).max()) < 1e-6 * float(jnp.abs(true).max())
 
 
+def test_dry_friction_and_drag_of_joints_are_found():
+    """Friction whose slip is between those of the library is not in it, but near; drag is in it."""
+    system = DoublePendulum(joint_friction=0.5)
+    samples = exact_samples(system)
+    used, unseen = np.full(120, True), wild_states(50, 2, seed=1)
+    true, errors = accelerations(system, unseen), []
+    for resistance in (None, Resistance.between(2, samples.x.v)):
+        model = empty_library(system.columns, 2, scaler=Scaler.of(samples.x.q), resistance=resistance)
+        (found,) = LibraryFit(model, samples).solve([1e-12], used)
+        errors.append(float(jnp.sqrt(jnp.mean((accelerations(found, unseen) - true) ** 2))))
+    assert errors[1] < errors[0] / 5
+
+
+def test_a_joint_feels_friction_along_its_own_rate():
+    resistance = Resistance.between(2)
+    w = resistance.relative(jnp.array([1.0, -2.0]))
+    np.testing.assert_allclose(w, [1.0, -3.0, -2.0])
+    power = resistance.forces(jnp.array([0.0, 1.0, 0.0]), 2) @ jnp.array([1.0, -2.0])
+    np.testing.assert_allclose(power, w[1])
+
+
 @pytest.fixture(scope="module")
 def driven():
     """A fit of a cart-pole under a force, with accelerations that are not quite right."""
@@ -353,12 +373,32 @@ def shots(noise, *, windows=6, samples=30, driven=False):
     ts = jnp.tile(0.05 * jnp.arange(samples), (windows, 1))
     starts = State(jnp.asarray(rng.normal(size=(windows, 1))), jnp.asarray(rng.normal(size=(windows, 1))))
     u = jnp.asarray(rng.normal(size=(windows, samples, 1))) if driven else None
-    clean = Shot(jnp.arange(windows), ts, jnp.zeros((windows, samples, 2)), u, jnp.ones((windows, 2)))
+    clean = Shot(ts, jnp.zeros((windows, samples, 2)), u, jnp.ones((windows, 2)))
     residual = ShootingResidual(RK4)
-    motion = jax.jit(jax.vmap(lambda shot: residual(Shooting(truth, starts), shot)))(clean)
+    motion = jax.jit(jax.vmap(residual, in_axes=(None, 0, 0)))(truth, starts, clean)
     motion = motion.reshape(windows, samples, 2)
     measured = motion + noise * jnp.asarray(rng.normal(size=motion.shape))
     return truth, starts, dataclasses.replace(clean, states=measured)
+
+
+def test_unknowns_of_single_samples_come_out_as_if_all_were_shared():
+    """Elimination changes how the equations are solved, not what is solved."""
+    ts, y = bent_samples()
+    own = 0.1 * jnp.asarray(RNG.normal(size=(len(ts), 1)))
+    number = jnp.arange(len(ts))
+
+    def apart(model, own, sample):
+        return jnp.append(bent(model, sample) + own, own)
+
+    def together(model, sample):
+        return apart({"p": model["p"]}, model["own"][sample[2]], sample[:2])
+
+    options = LeastSquares(iterations=6)
+    eliminated = options.minimise(start(3, 1.0), apart, (ts, y), each=own, ridge=0.0)
+    dense = options.minimise({**start(3, 1.0), "own": own}, together, (ts, y, number), ridge=0.0)
+    np.testing.assert_allclose(eliminated.history, dense.history, rtol=1e-8)
+    np.testing.assert_allclose(eliminated.model["p"], dense.model["p"], rtol=1e-6)
+    np.testing.assert_allclose(eliminated.each, dense.model["own"], rtol=1e-6, atol=1e-9)
 
 
 def test_a_shot_at_nothing_is_the_rollout():
@@ -371,18 +411,18 @@ def test_a_shot_at_nothing_is_the_rollout():
 @pytest.mark.parametrize("driven", [False, True])
 def test_the_true_field_from_the_true_starts_meets_every_sample(driven):
     truth, starts, windows = shots(0.0, windows=2, driven=driven)
-    misses = jax.jit(jax.vmap(lambda shot: ShootingResidual(RK4)(Shooting(truth, starts), shot)))(windows)
+    misses = jax.jit(jax.vmap(ShootingResidual(RK4), in_axes=(None, 0, 0)))(truth, starts, windows)
     np.testing.assert_allclose(misses, 0.0, atol=1e-14)
 
 
 def test_the_estimated_starts_and_field_beat_the_noise():
     truth, starts, windows = shots(0.05)
     raw = State(windows.states[:, 0, :1], windows.states[:, 0, 1:])
-    begin = Shooting(Oscillator(jnp.array([3.0, 0.0])), raw)
-    found = LeastSquares(iterations=30).minimise(begin, ShootingResidual(RK4), windows, ridge=0.0).model
+    begin = Oscillator(jnp.array([3.0, 0.0]))
+    found = LeastSquares(iterations=30).minimise(begin, ShootingResidual(RK4), windows, each=raw, ridge=0.0)
 
     def error(guess):
         return float(jnp.sqrt(jnp.mean((guess.q - starts.q) ** 2) + jnp.mean((guess.v - starts.v) ** 2)))
 
-    assert error(found.starts) < error(raw) / 2
-    np.testing.assert_allclose(found.field.p, truth.p, atol=0.1)
+    assert error(found.each) < error(raw) / 2
+    np.testing.assert_allclose(found.model.p, truth.p, atol=0.1)

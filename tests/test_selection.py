@@ -134,10 +134,16 @@ def test_a_cheaper_candidate_wins_where_it_is_about_as_good(problem):
     def candidate(*errors):
         return selection.Candidate(Verdict(selection.LINEAR, 0.0, errors), (), lambda fold: (None, np.zeros(0)))
 
-    cheap, rich, best = candidate(1.1, 0.1), candidate(1.0, 1.0), candidate(0.1, 0.1)
+    cheap, rich, best = candidate(1.1, 1.0), candidate(1.0, 1.0), candidate(0.1, 0.1)
     assert selection.best_of([cheap, rich]) is cheap
     assert selection.best_of([rich, cheap]) is rich
-    assert selection.best_of([cheap, rich, best]) is best  # the worst window counts
+    assert selection.best_of([cheap, rich, best]) is best
+
+
+def test_the_worst_window_and_the_typical_one_both_count():
+    assert selection.merit((1e-2, 1e-4, 1e-4)) < selection.merit((1e-2, 1e-2, 1e-2))
+    assert selection.merit((1e-4, 1e-4, 1e-4)) < selection.merit((1e-2, 1e-6, 1e-4))
+    assert selection.merit((1e-9, math.inf)) == math.inf
 
 
 def test_a_fold_judges_by_windows_that_cross_what_it_holds_out(problem):

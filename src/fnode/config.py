@@ -89,6 +89,7 @@ class Network(Section):
 
     structure: Structure = "mlp"
     degree: pydantic.NonNegativeInt = 2  # of the terms of a library
+    friction: bool = False  # whether a library has dry friction and air drag in its joints
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2
     inputs: Literal["state", "positions"] = "state"

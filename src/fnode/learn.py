@@ -26,6 +26,7 @@ from fnode.preparation import (
     read_as,
     resolved,
     training_samples,
+    trusted,
 )
 from fnode.recipes import default_recipe
 from fnode.recording import Recording
@@ -137,7 +138,8 @@ def learn(trajectories, *, recipe: str | None = None, watch: Watch = UNWATCHED, 
     """
     config = resolved(settings, recipe or default_recipe(settings.get("model", "fnode")), None)
     with jax.enable_x64(True):
-        return run(config, prepare(config, read_as(config, trajectories)), watch).model
+        config, files = trusted(config, read_as(config, trajectories))
+        return run(config, prepare(config, files), watch).model
 
 
 def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:

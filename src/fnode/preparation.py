@@ -12,7 +12,16 @@ from jaxtyping import PyTree
 
 from fnode.config import Config, merged, validated
 from fnode.config import Labels as LabelSettings
-from fnode.derivatives import Estimate, Labels, derivative_named, estimated, label_of
+from fnode.derivatives import (
+    Agreement,
+    Estimate,
+    Labels,
+    agreement,
+    derivative_named,
+    estimated,
+    label_of,
+    positions_only,
+)
 from fnode.errors import InputError
 from fnode.io import Trajectories, read, roles_given
 from fnode.methods import check_method, method_named
@@ -24,6 +33,8 @@ from fnode.solvers import solver_named
 from fnode.systems import AbstractSystem, configured, recordings, system_named
 from fnode.training import Labelled, check_batch
 from fnode.trajectory import State, Trajectory
+
+LOOKED_AT, LOOKED_AT_SAMPLES = 4, 2000  # training parts, and samples of each, that tell whether velocities are sound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +64,40 @@ def builtin(config: Config) -> AbstractSystem | None:
 def read_as(config: Config, source) -> Trajectories:
     """The trajectories of files or other sources, with the roles and the cleaning that a configuration asks for."""
     return read(source, gaps=config.data.gaps, **roles_given(config.data.roles))
+
+
+def trusted(config: Config, files: Trajectories) -> tuple[Config, Trajectories]:
+    """Files without those velocities that are not the slopes of their positions, and the configuration that says so.
+
+    Velocities that the user named are kept, and so are those that labels of the paper's kind are made of.
+    """
+    long = min(len(each) for each in files.values()) >= derivative_named("auto").minimum
+    if config.data.velocities is not None or config.labels.labels != "auto" or not long:
+        return config, files
+    columns = next(iter(files.values())).columns
+    for i, (place, speed) in enumerate(zip(columns.coordinates, columns.velocities, strict=False)):
+        found = _agreements(split(files, config.data.split), i)
+        if found and np.median([each.doubtful for each in found]) > 0.5:
+            off, delay = (float(np.median([getattr(each, name) for each in found])) for name in ("share", "delay"))
+            note = (
+                f"velocities left aside: {speed.name} is not the slope of {place.name}, but off by {off:.1%} of its "
+                f"spread and {1e3 * delay:.1f} ms late; to use it all the same, name the columns in --set velocities="
+            )
+            data = config.data.model_copy(update={"velocities": ()})
+            return config.model_copy(update={"data": data}), files.without_velocities(note)
+    return config, files
+
+
+def _agreements(recorded: Sequence[Recording], i: int) -> list[Agreement]:
+    """How a coordinate and its velocity go together in some of the training parts."""
+    parts = [part for recording in recorded if (part := recording.observed) is not None and not positions_only(part)]
+    found = []
+    for part in parts[:: max(1, len(parts) // LOOKED_AT)]:
+        looked = part[:LOOKED_AT_SAMPLES]
+        ts, q, v = (np.asarray(values) for values in (looked.ts, looked.x.q[:, i], looked.x.v[:, i]))
+        angle = part.columns.coordinates[i].angle
+        found.append(agreement(ts, q, v, angle=angle))
+    return [each for each in found if each is not None]
 
 
 def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:
@@ -172,7 +217,10 @@ def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Reco
     made, rest = [], iter(labels)
     for recording in recorded:
         observed = None if recording.observed is None else estimated(recording.observed, next(rest))
-        made.append(dataclasses.replace(recording, truth=estimated(recording.truth), observed=observed))
+        given = (np.asarray(each.x.q) for each in (recording.observed, recording.truth) if each is not None)
+        same = observed is not None and np.array_equal(*given, equal_nan=True)  # spares drawing the curves again
+        truth = observed if same else estimated(recording.truth)
+        made.append(dataclasses.replace(recording, truth=truth, observed=observed))
     return tuple(made)
 
 

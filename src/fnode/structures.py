@@ -10,8 +10,10 @@ from fnode.models import (
     FNODE,
     Features,
     LearnedLagrangian,
+    Library,
     LibraryNetwork,
     Quadratic,
+    Resistance,
     Scaler,
     empty_library,
     observation,
@@ -33,16 +35,20 @@ def fresh(network: Network, columns: Columns, key: PRNGKeyArray, samples: Labell
     targets = scaler(n, lambda s: s.rate)
     configuration = scaler(n + external - inputs, lambda s: _configuration(s, inputs))
     shape = {"width": network.width, "depth": network.depth, "key": key}
+
+    def library() -> Library:
+        resistance = Resistance.between(n, samples.x.v if samples is not None else None) if network.friction else None
+        return empty_library(columns, network.degree, scaler=configuration, resistance=resistance)
+
     if network.structure == "library":
-        return empty_library(columns, network.degree, scaler=configuration)
+        return library()
     if network.structure in ("mlp", "linear_skip", "library_network"):
         shown = turns[:n]
         sees = "state" if network.structure == "library_network" else network.inputs
         size = n * (2 if sees == "state" else 1) + sum(shown) + external
         features = scaler(size, jax.vmap(lambda s: observation(s.x, s.u, sees, shown)))
         if network.structure == "library_network":
-            library = empty_library(columns, network.degree, scaler=configuration)
-            return LibraryNetwork.untrained(library, features, targets, shown, **shape)
+            return LibraryNetwork.untrained(library(), features, targets, shown, **shape)
         skip = network.structure == "linear_skip"
         return FNODE.untrained(
             columns, sees=sees, turns=shown, features=features, targets=targets, linear_skip=skip, **shape

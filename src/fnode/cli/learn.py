@@ -56,7 +56,7 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     from fnode import io
     from fnode.learn import run
     from fnode.methods import check_method
-    from fnode.preparation import prepare, read_as
+    from fnode.preparation import prepare, read_as, trusted
     from fnode.run_folder import REPORT, RunFolder
 
     folder = RunFolder(output)
@@ -64,7 +64,9 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
         console.print(f"{output} is already finished", highlight=False)
         return
     folder.check(force=force, resume=resume)
-    files = read_as(config, config.files) if config.files else None
+    files = None
+    if config.files:
+        config, files = trusted(config, read_as(config, config.files))
     prepared = prepare(config, files)  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
     assumption = check_method(config, prepared[0].recordings[0].truth.columns, None) if config.files else None

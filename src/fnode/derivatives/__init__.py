@@ -3,6 +3,7 @@
 from fnode.derivatives._base import LARGEST, AbstractDerivative, AbstractSmoother, Curve, Derivative
 from fnode.derivatives._noise import disturbances, measured_noise, robust_sd
 from fnode.derivatives._registry import DERIVATIVES, derivative_named
+from fnode.derivatives.agreement import Agreement, agreement
 from fnode.derivatives.auto import Auto
 from fnode.derivatives.diagnostics import Diagnosis, eta_prime, eta_z
 from fnode.derivatives.difference import Difference
@@ -20,6 +21,7 @@ __all__ = [
     "LARGEST",
     "AbstractDerivative",
     "AbstractSmoother",
+    "Agreement",
     "Auto",
     "Curve",
     "Derivative",
@@ -33,6 +35,7 @@ __all__ = [
     "Labels",
     "SavitzkyGolay",
     "SmoothingSpline",
+    "agreement",
     "derivative_named",
     "disturbances",
     "estimated",

@@ -17,6 +17,7 @@ from fnode.derivatives import _banded
 from fnode.derivatives._base import Curve
 from fnode.derivatives._bsplines import Basis, Rows, even_energy
 
+LOST = 10.0  # times the measured noise: a curve that leaves more than this has not found the motion
 FINE = 1.2  # radians per knot: a curve that bends faster needs finer knots
 STIFFEST = 300.0  # how much dearer roughness may be at the smoothest place than at the roughest
 WAVE = 1.0  # radians of the cut-off over which roughness is averaged
@@ -40,7 +41,9 @@ class PenalisedCurve(Curve):
     def at(self, ts, order=0):
         rows = self.basis.rows((ts - self.start) / self.step, order)
         scale = self.step**-order
-        return scale * np.asarray(rows.matrix @ self.coefficients), scale * np.sqrt(rows.spread(self.covariance))
+        return scale * np.asarray(rows.matrix @ self.coefficients), scale * np.sqrt(
+            np.maximum(rows.spread(self.covariance), 0.0)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +179,9 @@ def fit_penalised(
         if follows or intervals == finest:
             break
         finer = min(2 * intervals, finest)
-        guess, intervals = cutoff * intervals / finer, finer
+        # A curve that misses most of the motion on coarse knots says nothing about the one on finer knots.
+        guess = cutoff * intervals / finer if math.sqrt(solution.variance) < LOST * noise else None
+        intervals = finer
     if rounds and intervals < finest:  # where roughness is cheap the curve bends faster than anywhere before
         finer = min(2 * intervals, finest)
         problem = Problem(ts, y, finer, m)

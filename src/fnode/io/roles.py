@@ -117,7 +117,7 @@ class Understood:
             "trajectory": self.trajectory or "-",
             "split": self.split or "-",
             "coordinates": ", ".join(map(shown, columns.coordinates)),
-            "velocities": speeds if self.measured else "not in the file: estimated from the positions",
+            "velocities": speeds if self.measured else "not measured: estimated from the positions",
             "inputs": ", ".join(map(shown, columns.inputs)) or "-",
             "parameters": ", ".join(map(shown, columns.parameters)) or "-",
         }

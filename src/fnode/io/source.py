@@ -39,6 +39,15 @@ class Trajectories(dict[str, Trajectory]):
         super().__init__(found)
         self.roles, self.training, self.notes = roles, training, tuple(notes)
 
+    def without_velocities(self, note: str) -> "Trajectories":
+        """The same trajectories as if only their positions had been measured."""
+        found = {
+            name: dataclasses.replace(each, x=State(each.x.q, jnp.full_like(each.x.v, jnp.nan)))
+            for name, each in self.items()
+        }
+        roles = None if self.roles is None else dataclasses.replace(self.roles, measured=False)
+        return Trajectories(found, roles=roles, training=self.training, notes=(*self.notes, note))
+
     def __missing__(self, number):
         if isinstance(number, int):
             return list(self.values())[number]

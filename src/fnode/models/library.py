@@ -15,6 +15,7 @@ from fnode.models.small_matrices import solve, symmetric
 from fnode.trajectory import Columns
 
 Term = tuple[int, ...]
+SLIPS = (0.03, 0.1, 0.3)  # rates, in units of their spread, at which dry friction is fully there
 
 
 def terms(degree: int, turns: Sequence[bool]) -> tuple[Term, ...]:
@@ -61,19 +62,53 @@ class Basis(eqx.Module):
         return np.array([order(term, self.turns) for term in self.terms])
 
 
+class Resistance(eqx.Module):
+    """Dry friction and air drag in every joint: forces along the rate `w` of a coordinate, or of one relative to
+    another, that go with `tanh(w / slip)` for several slips and with `w |w|`."""
+
+    rates: Scaler
+    pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)  # one and the same coordinate twice: its own rate
+
+    @classmethod
+    def between(cls, coordinates: int, v: Float[Array, "samples coordinates"] | None = None) -> "Resistance":
+        """The joints of all pairs of coordinates; velocities tell how fast they usually turn."""
+        pairs = tuple(itertools.combinations_with_replacement(range(coordinates), 2))
+        made = cls(Scaler.identity(len(pairs)), pairs)
+        return made if v is None else cls(Scaler.of(jax.vmap(made.relative)(v)), pairs)
+
+    def relative(self, v: Float[Array, " coordinates"]) -> Float[Array, " joints"]:
+        """The rate of every joint."""
+        return jnp.stack([v[i] if i == j else v[j] - v[i] for i, j in self.pairs])
+
+    def __call__(self, v: Float[Array, " coordinates"]) -> Float[Array, "joints kinds"]:
+        w = self.relative(v) / jax.lax.stop_gradient(self.rates.spread)
+        return jnp.stack([*(jnp.tanh(w / slip) for slip in SLIPS), w * jnp.abs(w)], axis=1)
+
+    def forces(self, size: Float[Array, " joints"], coordinates: int) -> Float[Array, " coordinates"]:
+        """What forces of the joints are on the coordinates."""
+        total = jnp.zeros(coordinates, size.dtype)
+        for k, (i, j) in enumerate(self.pairs):
+            total = total.at[j].add(size[k])
+            total = total if i == j else total.at[i].add(-size[k])
+        return total
+
+
 class Library(AbstractAcceleration):
-    """Accelerations from `M q'' + M' q' - dT/dq + dV/dq + D q' = B u`, every coefficient a sum of known terms.
+    """Accelerations from `M q'' + M' q' - dT/dq + dV/dq + D q' + R(q') = B u`, every coefficient a sum of known terms.
 
     The balance of forces is linear in all coefficients, so they are found in closed form. Terms multiply
-    coordinates and parameters alike; inputs push with coefficients of their own.
+    coordinates and parameters alike; inputs push with coefficients of their own. `R`, where there is any, is dry
+    friction and air drag.
     """
 
     mass: Float[Array, "pairs terms"]
     potential: Float[Array, " potentials"]
     damping: Float[Array, "pairs terms"]
     push: Float[Array, "coordinates inputs terms"]
+    friction: Float[Array, "joints kinds"] | None
     basis: Basis
     stored: Basis  # of the potential energy
+    resistance: Resistance | None
     inputs: int = eqx.field(static=True)
 
     def variables(self, q, u):
@@ -94,6 +129,8 @@ class Library(AbstractAcceleration):
         values = self.basis(self.variables(x.q, u))
         drag = symmetric(self.damping @ values, x.q.shape[0]) @ x.v
         pushed = (self.push @ values) @ u[: self.inputs] if self.inputs and u is not None else 0.0
+        if self.resistance is not None and self.friction is not None:
+            drag += self.resistance.forces(jnp.sum(self.friction * self.resistance(x.v), axis=1), x.q.shape[0])
         return jax.grad(stored)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag + pushed
 
     def balance(self, x, a, u=None):
@@ -104,7 +141,7 @@ class Library(AbstractAcceleration):
         return solve(self.mass_matrix(x.q, u), self.forces(x, u))
 
 
-def empty_library(columns: Columns, degree: int, *, scaler: Scaler) -> Library:
+def empty_library(columns: Columns, degree: int, *, scaler: Scaler, resistance: Resistance | None = None) -> Library:
     """A library without coefficients: terms in coordinates and parameters up to a degree; potentials at least to two,
     where springs are."""
     n, inputs = len(columns.coordinates), len(columns.inputs)
@@ -112,4 +149,7 @@ def empty_library(columns: Columns, degree: int, *, scaler: Scaler) -> Library:
     basis, stored = (Basis(scaler, terms(d, turns), turns) for d in (degree, max(2, degree)))
     pairs, count = n * (n + 1) // 2, len(basis.terms)
     matrix = jnp.zeros((pairs, count))
-    return Library(matrix, jnp.zeros(len(stored.terms)), matrix, jnp.zeros((n, inputs, count)), basis, stored, inputs)
+    push = jnp.zeros((n, inputs, count))
+    friction = None if resistance is None else jnp.zeros((len(resistance.pairs), len(SLIPS) + 1))
+    potential = jnp.zeros(len(stored.terms))
+    return Library(matrix, potential, matrix, push, friction, basis, stored, resistance, inputs)

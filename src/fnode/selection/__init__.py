@@ -1,6 +1,6 @@
 """Which structure to trust: candidates from cheap to rich, judged by rollouts over windows they were not fitted to."""
 
-from fnode.selection.candidate import AS_GOOD, LINEAR, Candidate, Verdict, best_of, describe
+from fnode.selection.candidate import AS_GOOD, LINEAR, Candidate, Verdict, best_of, describe, merit
 from fnode.selection.folds import Fold, Part, folds
 from fnode.selection.problem import Problem
 from fnode.selection.select import FAIR, Choice, select
@@ -18,5 +18,6 @@ __all__ = [
     "best_of",
     "describe",
     "folds",
+    "merit",
     "select",
 ]

@@ -31,6 +31,10 @@ class Verdict:
         return max(self.errors)
 
     @property
+    def merit(self) -> float:
+        return merit(self.errors)
+
+    @property
     def random(self) -> bool:
         """Whether the candidate began with random weights."""
         return self.network.structure != "library" and self.network != LINEAR
@@ -45,18 +49,29 @@ class Candidate:
     fit: Callable[[Fold], tuple[AbstractField, np.ndarray]]
 
 
+def merit(errors: Sequence[float]) -> float:
+    """By what candidates are compared, the less the better: the geometric mean of the worst and the typical window.
+
+    The worst one alone would let the window decide where nothing can be foretold, the typical one alone would not see
+    a structure that fails now and then.
+    """
+    if not math.isfinite(max(errors)):
+        return math.inf
+    return math.sqrt(max(errors) * math.exp(float(np.mean(np.log(np.maximum(errors, 1e-300))))))
+
+
 def describe(verdict: Verdict) -> str:
     """A candidate in a few words."""
     network = verdict.network
     shown = ", angles by sine and cosine" if network.structure == "linear_skip" and network.angles == "sincos" else ""
     size = f"{network.depth} x {network.width}{shown}"
     if network.structure == "library":
-        size = f"degree {network.degree}, {verdict.kept} coefficients"
+        size = f"degree {network.degree}, {verdict.kept} coefficients{', friction' if network.friction else ''}"
     ridge = f", ridge {verdict.ridge:.0e}" if verdict.ridge else ""
     return f"{network.structure}, {size}{ridge}{', polished' if verdict.polished else ''}"
 
 
 def best_of(tried: Sequence[Candidate]) -> Candidate:
-    """The candidate of least worst error; an earlier, cheaper one where it is about as good."""
-    least = min(candidate.verdict.worst for candidate in tried)
-    return next(c for c in tried if c.verdict.worst <= AS_GOOD * least or not math.isfinite(least))
+    """The candidate of least error; an earlier, cheaper one where it is about as good."""
+    least = min(candidate.verdict.merit for candidate in tried)
+    return next(c for c in tried if c.verdict.merit <= AS_GOOD * least or not math.isfinite(least))

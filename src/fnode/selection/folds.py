@@ -11,7 +11,9 @@ from jaxtyping import Array, Float
 from fnode.training import Labelled
 from fnode.trajectory import State, Trajectory
 
+MANY = 10  # trajectories of which two folds hold out enough
 MOST_WINDOWS = 6  # rollouts by which a candidate is judged, per fold
+MOST_STEPS = 1000  # of such a rollout: where samples are closer, some are passed over
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,7 @@ EVERYTHING = Fold((), ())
 def folds(parts: Sequence[Part]) -> Iterator[Fold]:
     """Whole trajectories are held out where there are several, stretches of each otherwise."""
     if len(parts) >= 4:
-        for first in (3, 1):
+        for first in (3, 1, 2) if len(parts) < MANY else (3, 1):  # few windows each: one more fold
             held = list(range(len(parts)))[first::5]
             judges = held[:: math.ceil(len(held) / MOST_WINDOWS)]
             length = min(len(parts[number].smooth) for number in judges)
@@ -71,5 +73,5 @@ def folds(parts: Sequence[Part]) -> Iterator[Fold]:
 
 
 def _trial(part: Part, first: int, length: int) -> Trial:
-    stretch = part.smooth[first : first + length]
+    stretch = part.smooth[first : first + length : math.ceil(length / MOST_STEPS)]
     return Trial(stretch.ts, stretch.x, part.control)

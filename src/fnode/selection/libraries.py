@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from fnode.config import Network
-from fnode.models import Library
-from fnode.selection.candidate import AS_GOOD, Candidate, Verdict
+from fnode.models import Library, is_trainable
+from fnode.selection.candidate import AS_GOOD, Candidate, Verdict, merit
 from fnode.selection.folds import Fold
 from fnode.selection.problem import Problem
 from fnode.structures import fresh
@@ -26,20 +26,20 @@ EXACT = 1e-12  # relative squared error of a rollout that nothing can better
 
 def _coefficients(network: Network, columns: Columns) -> int:
     shape = eqx.filter_eval_shape(lambda: fresh(network, columns, jax.random.key(0)))
-    return sum(leaf.size for leaf in jax.tree.leaves((shape.mass, shape.potential, shape.damping, shape.push)))
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(shape, is_trainable(shape))))
 
 
-def libraries(problem: Problem) -> Iterator[Candidate]:
+def libraries(problem: Problem, *, friction: bool = False) -> Iterator[Candidate]:
     """Libraries of rising degree, until more terms have twice brought nothing."""
     least, worse = math.inf, 0
     for degree in DEGREES:
-        network = Network(structure="library", degree=degree, scale=True, angles="sincos")
+        network = Network(structure="library", degree=degree, friction=friction, scale=True, angles="sincos")
         if _coefficients(network, problem.columns) > min(MOST_COEFFICIENTS, problem.samples.rate.size / 2):
             return
         candidate = _library(problem, network)
         yield candidate
-        worse = 0 if candidate.verdict.worst < least / AS_GOOD else worse + 1
-        least = min(least, candidate.verdict.worst)
+        worse = 0 if candidate.verdict.merit < least / AS_GOOD else worse + 1
+        least = min(least, candidate.verdict.merit)
         if least <= EXACT or (worse >= 2 and math.isfinite(least)) or (worse and least <= problem.good):
             return
 
@@ -57,8 +57,8 @@ def _library(problem: Problem, network: Network) -> Candidate:
     fitted = [fields(fold) for fold in problem.folds]
     judged = problem.judge(fitted)
     # Of those about as good, the fewest coefficients or else the largest ridge: no more than the data asks for.
-    least = min(max(errors) for errors in judged)
-    alike = [k for k, errors in enumerate(judged) if max(errors) <= AS_GOOD * least or not math.isfinite(least)]
+    least = min(merit(errors) for errors in judged)
+    alike = [k for k, errors in enumerate(judged) if merit(errors) <= AS_GOOD * least or not math.isfinite(least)]
     number = min(alike, key=lambda k: k if k >= len(RIDGES) else 2 * len(judged) - k)
     ridge = RIDGES[number] if number < len(RIDGES) else 0.0
     kept = fit.size if ridge else sizes[number - len(RIDGES)]

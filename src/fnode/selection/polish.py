@@ -13,7 +13,7 @@ from fnode.selection.candidate import Candidate
 from fnode.selection.folds import Fold
 from fnode.selection.networks import strength
 from fnode.selection.problem import NOISY, Problem
-from fnode.training import LeastSquares, Shooting, ShootingResidual, Shot
+from fnode.training import LeastSquares, ShootingResidual, Shot
 from fnode.trajectory import State
 
 RIDGE = 1e-6  # how firmly parameters stay where the regression put them
@@ -39,15 +39,16 @@ def _shoot(problem: Problem, field: AbstractField, fold: Fold) -> AbstractField:
     """The field whose rollouts meet the measured samples outside the held-out stretches."""
     shots, starts = _shots(problem, fold, max(4, problem.shortest // 4))
     solution = LeastSquares(iterations=30).minimise(
-        Shooting(field, starts),
+        field,
         ShootingResidual(problem.solver),
         shots,
+        each=starts,
         ridge=RIDGE,
-        strength=Shooting(strength(field, beside=1.0), jax.tree.map(jnp.zeros_like, starts)),
+        strength=strength(field, beside=1.0),
         around=True,
     )
     problem.seconds_compile += solution.seconds_compile
-    return solution.model.field
+    return solution.model
 
 
 def _shots(problem: Problem, fold: Fold, length: int) -> tuple[Shot, State]:
@@ -68,8 +69,6 @@ def _shots(problem: Problem, fold: Fold, length: int) -> tuple[Shot, State]:
         part, inside = problem.parts[number], slice(first, first + length, stride)
         measured = part.measured[inside]
         free = fold.allows(number, float(measured.ts[0]), float(measured.ts[-1]))
-        shots.append(
-            Shot(jnp.array(len(shots)), measured.ts, measured.states, measured.u, unit if free else jnp.inf * unit)
-        )
+        shots.append(Shot(measured.ts, measured.states, measured.u, unit if free else jnp.inf * unit))
         starts.append(jax.tree.map(lambda leaf, first=first: leaf[first], part.smooth.x))
     return tuple(jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for each in (shots, starts))

@@ -18,6 +18,7 @@ from fnode.trajectory import Columns
 
 MOST_SAMPLES = 4000  # for a fit: neighbours tell the same, so more are thinned out
 GOOD = 1e-6  # relative squared error of a rollout at which less structured candidates are not worth their risk
+QUIET = 0.03  # of the whole spread: a window that moves less is not asked to be foretold any better
 NOISY = 1e-6  # relative noise above which states are estimated rather than read
 
 
@@ -71,9 +72,11 @@ class Problem:
 
 @eqx.filter_jit
 def _errors(fields, trial: Trial, solver: AbstractSolver, spread):
+    unit = jnp.var(flat(trial.x), axis=0) + (QUIET * spread) ** 2
+
     def one(field):
         start = jax.tree.map(lambda leaf: leaf[0], trial.x)
         x = rollout(field, start, trial.ts, control=trial.control, solver=solver)
-        return jnp.mean(((flat(x) - flat(trial.x)) / spread) ** 2)
+        return jnp.mean((flat(x) - flat(trial.x)) ** 2 / unit)
 
     return eqx.filter_vmap(one)(fields)

@@ -74,7 +74,7 @@ def select(
         report(f"{describe(tried[-1].verdict)}: worst error {tried[-1].verdict.worst:.1e}")
     best = best_of(tried)
     field, history = best.fit(EVERYTHING)
-    ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.worst)
+    ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.merit)
     seconds = time.perf_counter() - began - problem.seconds_compile
     return Choice(field, best.verdict, tuple(ranking), history, problem.seconds_compile, seconds)
 
@@ -89,6 +89,9 @@ def _candidates(
 
     if "library" in structures:
         yield from libraries(problem)
+        if reached(problem.good):
+            return
+        yield from libraries(problem, friction=True)
         if reached(problem.good):
             return
     if "library_network" in structures and tried:

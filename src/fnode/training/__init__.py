@@ -13,7 +13,7 @@ from fnode.training.losses import (
     derivative_residual,
     weighted_residual,
 )
-from fnode.training.shooting import Shooting, ShootingResidual, Shot
+from fnode.training.shooting import ShootingResidual, Shot
 from fnode.training.windows import InstantLoss, NextStateLoss, TrajectoryLoss, check_even, instants, windows
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "LibraryFit",
     "NextStateLoss",
     "Progress",
-    "Shooting",
     "ShootingResidual",
     "Shot",
     "Solution",

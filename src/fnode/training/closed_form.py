@@ -72,7 +72,7 @@ class _Problem:
         high, stored = GROWTH**model.basis.orders, GROWTH**model.stored.orders
         constant = (model.basis.orders == 0).astype(float)
 
-        def layout(mass, potential, other):
+        def layout(mass, potential, other, friction):
             values = eqx.tree_at(
                 lambda m: (m.mass, m.potential, m.damping, m.push),
                 trained,
@@ -83,11 +83,13 @@ class _Problem:
                     jnp.broadcast_to(other, model.push.shape),
                 ),
             )
+            if model.friction is not None:
+                values = eqx.tree_at(lambda m: m.friction, values, jnp.full(model.friction.shape, friction))
             return np.asarray(jax.flatten_util.ravel_pytree(values)[0])
 
-        self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0)
-        self.strength = layout(high, stored, high)
-        self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0) * self.strength
+        self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0, 0.0)
+        self.strength = layout(high, stored, high, GROWTH)
+        self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0, 0.0) * self.strength
         trace = self.trace / self.strength
         # An orthonormal basis of the coefficients that leave the mean trace alone.
         self.free = scipy.linalg.null_space(trace[None])

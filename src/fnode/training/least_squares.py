@@ -42,6 +42,7 @@ class Solution:
     """The fitted model, the cost of every iteration, why it stopped, and the time it took."""
 
     model: PyTree
+    each: PyTree  # what belongs to each sample alone, or None
     cost: float
     history: np.ndarray
     reason: str
@@ -54,8 +55,9 @@ class LeastSquares:
     """Levenberg-Marquardt with Nielsen's damping on `mean(penalty(r)) + ridge |p - p0|^2`.
 
     A step solves `(J^T J + damping) d = -g`: in the space of residuals where they are fewer than the parameters, and
-    in the space of parameters otherwise, with `J^T J` summed over pieces of the samples. A robust penalty becomes
-    weights that follow the residuals.
+    in the space of parameters otherwise, with `J^T J` summed over pieces of the samples. Unknowns that belong to one
+    sample alone, such as its start, are eliminated sample by sample. A robust penalty becomes weights that follow the
+    residuals.
     """
 
     iterations: int = 200
@@ -70,6 +72,7 @@ class LeastSquares:
         residual: Callable,
         samples: PyTree,
         *,
+        each: PyTree | None = None,
         ridge: float = 1e-10,
         strength: PyTree | None = None,
         around: bool = False,
@@ -78,6 +81,8 @@ class LeastSquares:
     ) -> Solution:
         """Fit `model` so that `residual(model, sample)`, a vector, is small over all samples.
 
+        With `each`, unknowns of which every sample has its own along the leading axis, it is `residual(model, own,
+        sample)`; no ridge is on those.
         `strength` has the structure of the model's trainable part and says how much of the ridge each parameter
         feels; the ridge pulls towards zero, or `around` the given model. `resume_from` may turn the fresh state into
         an earlier one.
@@ -85,6 +90,10 @@ class LeastSquares:
         trained, fixed = eqx.partition(model, is_trainable(model))
         flat, unflatten = jax.flatten_util.ravel_pytree(trained)
         felt = jnp.ones_like(flat) if strength is None else jax.flatten_util.ravel_pytree(strength)[0]
+        rows, unflatten_row = _rows(each, samples)
+        nothing = jnp.zeros(rows.size, flat.dtype)
+        flat = jnp.concatenate([flat, rows.reshape(-1)])
+        felt = jnp.concatenate([felt, nothing])
         pull = Pull(ridge * felt, flat if around else jnp.zeros_like(flat))
         # Types are spelled out: a weakly typed number would compile everything a second time.
         number, count = (lambda value: jnp.array(value, flat.dtype)), (lambda value: jnp.array(value, int))
@@ -92,15 +101,17 @@ class LeastSquares:
         fresh = Step(flat, number(jnp.inf), number(self.damping), number(2), count(0), count(0), count(0), history)
         step = resume_from(fresh) or fresh
         started = time.perf_counter()
-        step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, samples, pull, jnp.array(0)))
+        step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, each, samples, pull, jnp.array(0)))
         seconds_compile, started, chunk = time.perf_counter() - started, time.perf_counter(), 1
         while int(step.iteration) < self.iterations and int(step.reason) == 0:
             before, until = time.perf_counter(), jnp.array(int(step.iteration) + chunk)
-            step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, samples, pull, until))
+            step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, each, samples, pull, until))
             report(step)
             chunk = max(1, round(chunk * CHUNK_SECONDS / (time.perf_counter() - before)))
+        shared = flat.size - rows.size
         return Solution(
-            eqx.combine(unflatten(step.parameters), fixed),
+            eqx.combine(unflatten(step.parameters[:shared]), fixed),
+            None if each is None else jax.vmap(unflatten_row)(step.parameters[shared:].reshape(rows.shape)),
             float(step.cost),
             np.asarray(step.history)[: int(step.iteration)],
             REASONS[int(step.reason)],
@@ -122,20 +133,38 @@ class Pull(eqx.Module):
         return self.ridge * (parameters - self.toward)
 
 
-@eqx.filter_jit
-def _advance(options: LeastSquares, residual, step: Step, trained, fixed, samples, pull: Pull, until) -> Step:
-    """The state of the iteration some iterations later."""
-    unflatten = jax.flatten_util.ravel_pytree(trained)[1]
+def _rows(each: PyTree, samples):
+    """What belongs to each sample as one row of numbers, and how a row becomes what it was."""
+    if each is None:
+        return jnp.zeros((jax.tree.leaves(samples)[0].shape[0], 0)), lambda row: None
+    unflatten = jax.flatten_util.ravel_pytree(jax.tree.map(lambda leaf: leaf[0], each))[1]
+    return jax.vmap(lambda own: jax.flatten_util.ravel_pytree(own)[0])(each), unflatten
 
-    def residual_of(parameters, sample):
-        return residual(eqx.combine(unflatten(parameters), fixed), sample)
+
+@eqx.filter_jit
+def _advance(options: LeastSquares, residual, step: Step, trained, fixed, each, samples, pull: Pull, until) -> Step:
+    """The state of the iteration some iterations later."""
+    flat, unflatten = jax.flatten_util.ravel_pytree(trained)
+    rows, unflatten_row = _rows(each, samples)
+
+    def apart(parameters):
+        return parameters[: flat.size], parameters[flat.size :].reshape(rows.shape)
+
+    def residual_of(shared, row, sample):
+        model = eqx.combine(unflatten(shared), fixed)
+        return residual(model, sample) if each is None else residual(model, unflatten_row(row), sample)
 
     def cost_of(parameters):
-        values = options.penalty(jax.vmap(lambda sample: residual_of(parameters, sample))(samples))
+        shared, own = apart(parameters)
+        values = options.penalty(jax.vmap(residual_of, in_axes=(None, 0, 0))(shared, own, samples))
         return jnp.mean(values) + pull.cost(parameters)
 
     def equations_of(parameters):
-        return _equations(residual_of, parameters, samples, options.penalty)
+        if each is None:
+            return _equations(
+                lambda shared, sample: residual_of(shared, None, sample), parameters, samples, options.penalty
+            )
+        return _arrow(residual_of, *apart(parameters), samples, options.penalty)
 
     def iterate(carry):
         step, equations, stale = carry
@@ -187,6 +216,34 @@ class Primal(eqx.Module):
     right: Float[Array, " parameters"]
 
 
+class Arrow(eqx.Module):
+    """The blocks of `J^T J` and `J^T r` where every sample has unknowns of its own: nothing joins those."""
+
+    matrix: Float[Array, "shared shared"]
+    right: Float[Array, " shared"]
+    own_matrix: Float[Array, "samples own own"]
+    mixed: Float[Array, "samples own shared"]
+    own_right: Float[Array, "samples own"]
+
+
+def _arrow(residual_of: Callable, shared, rows, samples, penalty: Penalty) -> Arrow:
+    def one(row, sample):
+        r = residual_of(shared, row, sample)
+        weight = jnp.sqrt(penalty.weight(r))
+        slope, own = jax.jacfwd(residual_of, argnums=(0, 1))(shared, row, sample)
+        r, slope, own = weight * r, weight[:, None] * slope, weight[:, None] * own
+        return (slope.T @ slope, slope.T @ r), (own.T @ own, own.T @ slope, own.T @ r)
+
+    def add(sums, sample):
+        shared, own = one(*sample)
+        return jax.tree.map(jnp.add, sums, shared), own
+
+    nothing = jnp.zeros((shared.size, shared.size)), jnp.zeros(shared.size)
+    (matrix, right), own = jax.lax.scan(add, nothing, (rows, samples))
+    residuals = jax.eval_shape(residual_of, shared, rows[0], jax.tree.map(lambda leaf: leaf[0], samples)).size
+    return jax.tree.map(lambda leaf: leaf / (residuals * rows.shape[0]), Arrow(matrix, right, *own))
+
+
 def _equations(residual_of: Callable, parameters, samples, penalty: Penalty) -> Dual | Primal:
     count = jax.tree.leaves(samples)[0].shape[0]
 
@@ -216,9 +273,11 @@ def _equations(residual_of: Callable, parameters, samples, penalty: Penalty) -> 
     return Primal(sums.matrix / total, sums.right / total)
 
 
-def _direction(step: Step, equations: Dual | Primal, pull: Pull):
+def _direction(step: Step, equations: Dual | Primal | Arrow, pull: Pull):
     """The step that lowers the linearised cost, and half the gradient of the cost."""
     shift, back = step.damping + pull.ridge, pull.gradient(step.parameters)
+    if isinstance(equations, Arrow):
+        return _eliminated(equations, shift, back)
     if isinstance(equations, Primal):
         gradient = equations.right + back
         factor = jax.scipy.linalg.cho_factor(equations.matrix + jnp.diag(shift))
@@ -229,3 +288,17 @@ def _direction(step: Step, equations: Dual | Primal, pull: Pull):
     inside = thin.T @ jax.scipy.linalg.cho_solve(factor, equations.residual)
     outside = back / shift - thin.T @ jax.scipy.linalg.cho_solve(factor, slope @ (back / shift))
     return -(inside + outside), slope.T @ equations.residual + back
+
+
+def _eliminated(equations: Arrow, shift, back):
+    """The step of an arrow: what belongs to single samples is expressed by what is shared, which is solved for."""
+    count, own = equations.own_right.shape
+    size = equations.right.size
+    right = equations.right + back[:size]
+    blocks = equations.own_matrix + jax.vmap(jnp.diag)(shift[size:].reshape(count, own))
+    solved = jnp.linalg.solve(blocks, jnp.concatenate([equations.mixed, equations.own_right[..., None]], axis=2))
+    left = equations.matrix + jnp.diag(shift[:size]) - jnp.einsum("kos,kot->st", equations.mixed, solved[..., :-1])
+    less = right - jnp.einsum("kos,ko->s", equations.mixed, solved[..., -1])
+    shared = -jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(left), less)
+    each = -solved[..., -1] - solved[..., :-1] @ shared
+    return jnp.concatenate([shared, each.reshape(-1)]), jnp.concatenate([right, equations.own_right.reshape(-1)])

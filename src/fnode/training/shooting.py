@@ -1,9 +1,8 @@
 """Multiple shooting: a field, and the start of every window, so that rollouts meet the measured samples."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from fnode.field import AbstractField
 from fnode.metrics import flat
@@ -18,18 +17,10 @@ class Shot(eqx.Module):
     A column of infinite unit does not count.
     """
 
-    number: Int[Array, "*windows"]
     ts: Float[Array, "*windows samples"]
     states: Float[Array, "*windows samples state"]
     u: Float[Array, "*windows samples external"] | None
     unit: Float[Array, "*windows state"]
-
-
-class Shooting(eqx.Module):
-    """A field with the start of every window: what multiple shooting fits."""
-
-    field: AbstractField
-    starts: State
 
 
 class ShootingResidual(eqx.Module):
@@ -37,10 +28,9 @@ class ShootingResidual(eqx.Module):
 
     solver: AbstractSolver
 
-    def __call__(self, model: Shooting, window: Shot) -> Float[Array, " residuals"]:
-        start = jax.tree.map(lambda leaf: leaf[window.number], model.starts)
+    def __call__(self, field: AbstractField, start: State, window: Shot) -> Float[Array, " residuals"]:
         control = None if window.u is None else LinearHold(window.ts, window.u)
-        x = rollout(model.field, start, window.ts, control=control, solver=self.solver)
+        x = rollout(field, start, window.ts, control=control, solver=self.solver)
         misses = (flat(x) - window.states) / window.unit
         # A stretch without weight must not count either where its rollout leaves for good.
         return jnp.where(jnp.isfinite(window.unit), misses, 0.0).reshape(-1)
