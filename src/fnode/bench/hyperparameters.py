@@ -31,7 +31,7 @@ class Hyperparameters(AbstractExperiment):
         return [_architecture(), *(_table(number, system) for number, system in HYPERPARAMETERS)]
 
 
-def of_recipe(system: str, model: str) -> dict[str, float | str]:
+def of_recipe(system: str, model: str) -> dict[str, int | float | str]:
     """The hyper-parameters of the recipe `paper`, under the names of the published tables."""
     config = resolved({"model": model}, "paper", system)
     training, network = config.training, config.network

@@ -155,7 +155,7 @@ def _complete(result: dict[str, Any], model: str) -> "Figure":
     shown_columns = dependent + [n + i for i in dependent]
     arrays, training = result["arrays"], result["training"][0] // THIN
     ts, truth, predicted = (arrays[key][::THIN] for key in ("0.ts", "complete.truth", "complete.predicted"))
-    figure, axes = panels(len(shown_columns) // 4, 4, width=11.0, height=1.7, sharex=True)
+    figure, axes = panels(len(shown_columns) // 4, 4, width=12.0, height=1.9, sharex=True)
     for one, i in zip(axes.flat, shown_columns, strict=True):
         shade_test(one, ts, training)
         one.plot(ts, truth[:, i], color=TRUTH, linewidth=2.2)

@@ -2,7 +2,7 @@
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,38 +43,31 @@ class InThisProcess(concurrent.futures.Executor):
 
 
 def run_cells(
-    cells: Sequence[Cell],
-    store: Store,
-    executor: concurrent.futures.Executor,
-    report: Callable[[Cell, int, int], None] = lambda cell, done, total: None,
-) -> dict[str, dict[str, Any] | str]:
-    """The result of every cell by its key, or the reason why it failed; what the store has is not computed again.
+    cells: Sequence[Cell], store: Store, executor: concurrent.futures.Executor
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    """Every cell with its result, or with the reason why it failed, as they come; what is stored comes first.
 
     Executors compute `compute(cell)`, a function known by name that takes and returns plain values, in any process or
-    on any machine; this process stores. `report` hears of every finished cell: how many are done, and of how many.
+    on any machine; this process stores.
     """
-    unique = {cell.key: cell for cell in cells}
-    found: dict[str, dict[str, Any] | str] = {}
     missing = []
-    for key, cell in unique.items():
+    for cell in {cell.key: cell for cell in cells}.values():
         result = store.load(cell)
         if result is None:
             missing.append(cell)
         else:
-            found[key] = result
-            report(cell, len(found), len(unique))
+            yield cell, result
     waiting = {executor.submit(compute, cell): cell for cell in sorted(missing, key=lambda cell: -cell.weight)}
     for future in concurrent.futures.as_completed(waiting):
         cell = waiting[future]
         try:
             store.save(cell, future.result())
-            kept = store.load(cell)
-            assert kept is not None
-            found[cell.key] = kept
         except InputError as error:
-            found[cell.key] = f"{cell.name}: {error}"
-        report(cell, len(found), len(unique))
-    return found
+            yield cell, f"{cell.name}: {error}"
+            continue
+        kept = store.load(cell)
+        assert kept is not None
+        yield cell, kept
 
 
 def run_bench(
@@ -86,28 +79,38 @@ def run_bench(
     executor: concurrent.futures.Executor | None = None,
     report: Callable[[Cell, int, int], None] = lambda cell, done, total: None,
 ) -> list[Presented]:
-    """Compute what is missing, then write the tables and figures of each experiment; tells what became of each."""
-    ready = [experiment for experiment in experiments if pending(experiment) is None]
-    needed = {experiment.name: experiment.cells(seeds, quick) for experiment in ready}
+    """Compute what is missing and write the tables and figures of each experiment as soon as its cells are there.
+
+    `report` hears of every finished cell: how many are done, and of how many.
+    """
+    needed = {one.name: [] if pending(one) else one.cells(seeds, quick) for one in experiments}
     cells = [cell for several in needed.values() for cell in several]
-    found = run_cells(cells, Store(folder), executor or InThisProcess(), report)
-    presented = []
-    for experiment in experiments:
-        reason = pending(experiment)
-        if reason is not None:
-            presented.append(Presented(experiment, 0, 0.0, pending=reason))
-            continue
-        results = [(cell, found[cell.key]) for cell in needed[experiment.name]]
-        failed = tuple(result for _, result in results if isinstance(result, str))
-        good = [(cell, result) for cell, result in results if not isinstance(result, str)]
-        seconds = sum(result["seconds"] for _, result in good)
-        one = Presented(experiment, len(results), seconds, failed=failed)
-        if not failed:
-            tables, drawings = tuple(experiment.present(good)), tuple(experiment.figures(good))
-            one = dataclasses.replace(one, tables=tables, drawings=drawings)
-            _write(one, folder)
-        presented.append(one)
-    return presented
+    total, found, presented = len({cell.key for cell in cells}), {}, {}
+
+    def present_complete() -> None:
+        for one in experiments:
+            if one.name not in presented and all(cell.key in found for cell in needed[one.name]):
+                presented[one.name] = _presented(one, [(cell, found[cell.key]) for cell in needed[one.name]], folder)
+
+    for cell, result in run_cells(cells, Store(folder), executor or InThisProcess()):
+        found[cell.key] = result
+        report(cell, len(found), total)
+        present_complete()
+    present_complete()
+    return [presented[one.name] for one in experiments]
+
+
+def _presented(experiment: AbstractExperiment, results, folder: Path) -> Presented:
+    """What finished cells come to; files are written."""
+    failed = tuple(result for _, result in results if isinstance(result, str))
+    good = [(cell, result) for cell, result in results if not isinstance(result, str)]
+    one = Presented(experiment, len(results), sum(result["seconds"] for _, result in good), failed=failed)
+    reason = pending(experiment)
+    if reason or failed:
+        return dataclasses.replace(one, pending=reason)
+    one = dataclasses.replace(one, tables=tuple(experiment.present(good)), drawings=tuple(experiment.figures(good)))
+    _write(one, folder)
+    return one
 
 
 def pending(experiment: AbstractExperiment) -> str | None:
@@ -122,6 +125,7 @@ def _write(one: Presented, folder: Path) -> None:
         for kind in FIGURE_KINDS:
             with io.replacing(folder / f"{drawing.name}.{kind}") as temporary:
                 drawing.figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH)
+            drawing.figure.set_layout_engine("none")  # the places found for the first kind serve for all
     experiment = one.experiment
     parts = [f"# {experiment.title}\n", *(heading.markdown() for heading in one.tables)]
     parts += [f"![{drawing.name}]({drawing.name}.png)\n\n{drawing.caption}\n" for drawing in one.drawings]

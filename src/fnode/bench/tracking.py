@@ -60,7 +60,7 @@ class Tracking(AbstractExperiment):
         one.set_xscale("log")
         one.set_yscale("log")
         one.set_xlabel("training time of one seed (s)")
-        one.set_ylabel("mean squared error, test part")
+        one.set_ylabel("mean squared error, test part (m², m²/s²)")
         one.legend(fontsize=8)
         caption = (
             "Fig. 26: error of the test part against training time on the triple mass-spring-damper. Lines are medians "

@@ -13,20 +13,19 @@ from fnode.systems import ForcedCartPole
 SYSTEM = "cart_pole_forced"
 
 
-def closed_loops(recipe: str | None, settings: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The closed loop of one model, learned by a recipe (none: the analytic one), and of the analytic model."""
+def closed_loops(recipe: str, settings: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The closed loops of the analytic model and of one learned by a recipe; `infeasible` says why one is missing."""
     plant, task = ForcedCartPole(), Balance()
-    fields: dict[str, AbstractField] = {"analytic": plant}
-    if recipe is not None:
-        config = resolved({"system": SYSTEM, **(settings or {})}, recipe, SYSTEM)
-        fields["learned"] = run(config, prepare(config)).model.member()
-    found, arrays = {}, {}
+    config = resolved({"system": SYSTEM, **(settings or {})}, recipe, SYSTEM)
+    fields: dict[str, AbstractField] = {"analytic": plant, "learned": run(config, prepare(config)).model.member()}
+    found, arrays, infeasible = {}, {}, None
     for name, field in fields.items():
         try:
             found[name] = control_cart_pole(plant, field, task, swings=0)
         except InfeasibleError as error:
-            return {"infeasible": str(error), "figures": None, "arrays": arrays}
+            infeasible = str(error)
+            continue
         balance = found[name].balance
-        arrays |= {f"{name}.ts": balance.ts, f"{name}.states": balance.states, f"{name}.inputs": balance.inputs}
-    arrays = {name: np.asarray(values) for name, values in arrays.items()}
-    return {"infeasible": None, "figures": figures(found), "arrays": arrays}
+        parts = {"ts": balance.ts, "states": balance.states, "inputs": balance.inputs}
+        arrays |= {f"{name}.{part}": np.asarray(values) for part, values in parts.items()}
+    return {"infeasible": infeasible, "figures": figures(found), "arrays": arrays}
