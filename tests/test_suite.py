@@ -206,7 +206,7 @@ def test_what_is_drawn_moves_as_the_system(sketch, system):
     n = len(system.columns.coordinates)
     q, v, u = jax.random.normal(jax.random.key(0), (3, n))
     u = u[: len(system.columns.inputs)] if system.columns.inputs else None
-    drawn = Minimal(sketch.mechanism, sketch.pose).acceleration(0.0, State(q, v), u)
+    drawn = jax.jit(Minimal(sketch.mechanism, sketch.pose).acceleration)(0.0, State(q, v), u)
     np.testing.assert_allclose(drawn, system.acceleration(0.0, State(q, v), u), rtol=1e-9)
 
 

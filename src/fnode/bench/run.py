@@ -104,7 +104,7 @@ def _presented(experiment: AbstractExperiment, results, folder: Path) -> Present
     """What finished cells come to; files are written."""
     failed = tuple(result for _, result in results if isinstance(result, str))
     good = [(cell, result) for cell, result in results if not isinstance(result, str)]
-    one = Presented(experiment, len(results), sum(result["seconds"] for _, result in good), failed=failed)
+    one = Presented(experiment, len(results), sum((result["seconds"] for _, result in good), 0.0), failed=failed)
     reason = pending(experiment)
     if reason or failed:
         return dataclasses.replace(one, pending=reason)
