@@ -130,9 +130,9 @@ def slider_crank() -> Sketch:
     system = SliderCrank()
     angle = 0.8
     labels = (
-        (rf"crank, $2r$ = {2 * system.r:g} m", 0.0, 1.1),
+        (rf"crank, $2r$ = {2 * system.r:g} m", -0.35, 1.1),
         (rf"rod, $2l$ = {2 * system.l:g} m", 4.0, 1.1),
-        (r"slider, friction $\mu$", 5.1, -0.75),
+        (r"slider, friction $\mu$", 5.1, -1.0),
     )
     angles = (Angle((0.0, 0.0), 0.0, angle, r"$\theta_1$"),)
     return Sketch(system.mechanism, system.pose, (angle,), labels, wall=(7.6, 0.0), angles=angles)
@@ -150,7 +150,7 @@ def cart_pole() -> Sketch:
 
     x, theta = CartPole.protocol.q
     labels = (
-        (rf"cart, $M$ = {system.cart:g} kg", x, -0.09),
+        (rf"cart, $M$ = {system.cart:g} kg", x, -0.1),
         (rf"pole, $m$ = {system.pole:g} kg, $l$ = {length:g} m", x + 0.36, 0.22),
     )
     angles = (Angle((x, 0.0), math.pi / 2, -theta, r"$\theta$"),)
@@ -190,15 +190,16 @@ def drawn(sketch: Sketch):
         _angle(axes, angle, size)
     for text, x, y in sketch.labels:
         axes.text(x, y, text, ha="center", va="center", fontsize=9, zorder=6)
-    left, top = points[:, 0].min() - 0.22 * size, points[:, 1].max() + 0.12 * size
+    left = points[:, 0].min() - (0.22 if mechanism.gravity else 0.0) * size
+    top = points[:, 1].max() + 0.12 * size
     if mechanism.gravity:
         axes.annotate(
             "", (left, top - 0.22 * size), (left, top - 0.06 * size), arrowprops={"arrowstyle": "-|>", "color": SOFT}
         )
         axes.text(left, top - 0.03 * size, rf"$g$ = {mechanism.gravity:g} m/s²", ha="center", color=SOFT, fontsize=9)
     axes.set_aspect("equal")
-    axes.set_xlim(left - 0.14 * size, points[:, 0].max() + 0.22 * size)
-    axes.set_ylim(points[:, 1].min() - 0.14 * size, top + 0.03 * size)
+    axes.set_xlim(left - (0.2 if mechanism.gravity else 0.1) * size, points[:, 0].max() + 0.3 * size)
+    axes.set_ylim(points[:, 1].min() - 0.25 * size, top + 0.03 * size)
     axes.set_xlabel("x (m)")
     axes.set_ylabel("y (m)")
     for side in ("top", "right"):
