@@ -252,7 +252,7 @@ CORRECTIONS = (
     Correction(
         "what dominates the error of the field",
         "differentiation in the conclusions, the network in the section",
-        "measured for both recipes: the network for `paper`, differentiation for `auto`",
+        "measured at every step size, for both recipes",
         "verdict of the experiment `error_analysis`",
     ),
     Correction(
