@@ -22,6 +22,7 @@ from fnode.bench.tasks.learned import learned
 from fnode.cli import main
 from fnode.errors import InputError
 from fnode.mechanisms import Minimal
+from fnode.report.document import coded
 from fnode.systems import DoublePendulum, ForcedCartPole, TripleMassSpringDamper
 from fnode.trajectory import State
 
@@ -168,6 +169,10 @@ def test_latex_tables_escape_what_latex_reads_otherwise():
     assert r"a\_b. 100 \%" in text
     assert r"x \& y \\" in text
     assert "$<$1$>$" in text
+
+
+def test_words_between_backticks_are_code_and_nothing_is_run():
+    assert coded("`a` <b>") == "<code>a</code> &lt;b&gt;"
 
 
 def test_the_published_tables_name_the_same_systems_and_models():
