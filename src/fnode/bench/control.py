@@ -27,12 +27,10 @@ class Control(AbstractExperiment):
             name, loops = f"learned, {cell.inputs['recipe']}", result["figures"]
             rows.append((name, *(_row(loops["learned"]) if "learned" in loops else ("no solution", *["-"] * 5))))
         text = (
-            "The paper's task: Q = I, R = 1, 50 steps of 0.05 s, from theta = pi/6 and x = 1 m, "
-            "terminal constraint and "
-            "bounds as its code has them. The plant is the analytic cart-pole. Linear models are taken "
-            "at upright; their "
-            "errors are relative, in the Frobenius norm. Settled: the norm of the state stays below 0.01. The paper "
-            "prints no figures."
+            "The paper's task: Q = I, R = 1, 50 steps of 0.05 s, from theta = pi/6 and x = 1 m, terminal constraint "
+            "and bounds as its code has them. The plant is the analytic cart-pole. Linear models are taken at "
+            "upright; their errors are relative, in the Frobenius norm. Settled: the norm of the state stays below "
+            "0.01. The paper prints no figures."
         )
         columns = (
             "model",

@@ -118,8 +118,8 @@ CRANK_TESTS = "tests/test_slider_crank.py: two derivations agree, energy is kept
 CORRECTIONS = (
     Correction(
         "energy drift of RK4 (Fig. 2)",
-        "13.39 % is the drift of an integrator whose third and fourth stages keep the velocity of the "
-        "second; RK4 cannot gain energy here",
+        "13.39 % is the drift of an integrator whose third and fourth stages keep the velocity of the second; RK4 "
+        "cannot gain energy here",
         "RK4 as it is; the faulty scheme is kept to show where the figure comes from",
         _drift,
     ),
@@ -198,15 +198,15 @@ CORRECTIONS = (
     ),
     Correction(
         "model predictive control",
-        "gravity and bounds differ between the two controllers; a terminal constraint is not mentioned; one "
-        "linear model serves all",
+        "gravity and bounds differ between the two controllers; a terminal constraint is not mentioned; one linear "
+        "model serves all",
         "one plant, one set of bounds, the constraint is a setting; errors of the linear model are printed",
         "experiment `control`",
     ),
     Correction(
         "vehicle",
-        "factor 2 of the drive, integrator, precision and start differ between text and code; the file limit "
-        "cuts off part of the grid",
+        "factor 2 of the drive, integrator, precision and start differ between text and code; the file limit cuts "
+        "off part of the grid",
         "as printed, with the other factor as an option",
         "comes with the system `vehicle`",
     ),

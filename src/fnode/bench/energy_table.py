@@ -73,12 +73,12 @@ class EnergyTable(AbstractExperiment):
             error = "-" if row.error is None else f"{row.error:.2e}"
             rows.append((row.label, drift, shown(percent, "+.4g", " %"), error, shown(scheme["mse"], ".1e")))
         text = (
-            "Energy drift (E_end - E_0) / E_0 and mean squared error over all 3000 samples, median (range) over seeds, "
-            "beside the published figures. The published +13.39 % of RK4 is not RK4's: an integrator whose stages 3 "
-            "and 4 keep the velocity of stage 2 gives exactly that drift and error, while RK4 itself can only lose "
-            "energy here, (omega h)^6 / 72 per step. A drift of the FNODE rows is an error of the learned field, "
-            "not of RK4. The printed rate decay of HNN, 0.98 per epoch over 30,000 epochs of one step each, ends "
-            "its training after some hundred steps; the released code keeps the rate."
+            "Energy drift (E_end - E_0) / E_0 and mean squared error over all 3000 samples, median (range) over "
+            "seeds, beside the published figures. The published +13.39 % of RK4 is not RK4's: an integrator whose "
+            "stages 3 and 4 keep the velocity of stage 2 gives exactly that drift and error, while RK4 itself can "
+            "only lose energy here, (omega h)^6 / 72 per step. A drift of the FNODE rows is an error of the learned "
+            "field, not of RK4. The printed rate decay of HNN, 0.98 per epoch over 30,000 epochs of one step each, "
+            "ends its training after some hundred steps; the released code keeps the rate."
         )
         headings = ("", "published drift", "drift", "published MSE", "MSE")
         return [Heading("Energy drift", text, headings, tuple(rows))]
@@ -107,9 +107,9 @@ class EnergyTable(AbstractExperiment):
             *energy.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8, frameon=False
         )
         caption = (
-            "Fig. 2: phase portrait and energy of the single mass-spring over 30 s, of which 3 s are for training. RK4 "
-            "keeps the energy; the drift that the paper shows for it is that of stale stage "
-            "velocities. First seed of each."
+            "Fig. 2: phase portrait and energy of the single mass-spring over 30 s, of which 3 s are for training. "
+            "RK4 keeps the energy; the drift that the paper shows for it is that of stale stage velocities. First "
+            "seed of each."
         )
         return [Drawing("fig02_mass_spring_energy", caption, figure)]
 

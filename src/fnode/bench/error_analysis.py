@@ -77,12 +77,10 @@ def _slopes(results) -> Heading:
         ends = f"{errors[name][0]:.1e} .. {errors[name][-1]:.1e}"
         rows.append((name, str(expected), PUBLISHED.get(name, "-"), f"{found:.3f}", f"{found - expected:+.3f}", ends))
     text = (
-        "Slopes of log error over log step size: 15 step sizes from 0.01 s to 0.0005 s in even "
-        "ratios, 2 s, exact motion. "
-        "Errors of accelerations are sums over their samples divided by the number of all samples, so that ends and "
-        "interior add up to the overall error; two ends of order q therefore scale with 2 q + 1. "
-        "RK4 is the error of the "
-        "whole trajectory with the true field."
+        "Slopes of log error over log step size: 15 step sizes from 0.01 s to 0.0005 s in even ratios, 2 s, exact "
+        "motion. Errors of accelerations are sums over their samples divided by the number of all samples, so that "
+        "ends and interior add up to the overall error; two ends of order q therefore scale with 2 q + 1. RK4 is the "
+        "error of the whole trajectory with the true field."
     )
     columns = ("mean squared error of", "theory", "published", "slope", "difference", "largest .. smallest step")
     return Heading("Slopes", text, columns, tuple(rows))
@@ -99,11 +97,10 @@ def _verdict(results) -> Heading:
         where = [f"{size:.2g}" for size, wins in zip(sizes, network > labels, strict=True) if wins]
         rows.append((recipe, *ranges, f"{larger} of {len(sizes)}", ", ".join(where) or "-", dominant))
     text = (
-        "The field trained on exact labels has the error of the network alone; labels by "
-        "differentiation have their own; "
-        "the field trained on those has both. Smallest and largest over the step sizes, one seed each; the verdict is "
-        "that of most step sizes. The paper's section finds that the network dominates, its "
-        "conclusions say the opposite."
+        "The field trained on exact labels has the error of the network alone; labels by differentiation have their "
+        "own; the field trained on those has both. Smallest and largest over the step sizes, one seed each; the "
+        "verdict is that of most step sizes. The paper's section finds that the network dominates, its conclusions "
+        "say the opposite."
     )
     columns = (
         "recipe",

@@ -65,8 +65,8 @@ def _masses(results) -> Heading:
             rows.append((label(cell), *(f"{value:.1e}" for value in values)))
     text = (
         "Root mean square error of each mass on the test part of the chain of three (100, 10 and 1 kg), medians over "
-        "seeds. The paper says that MBD-NODE neglects the slow first mass, whose small accelerations count little in a "
-        "loss on states."
+        "seeds. The paper says that MBD-NODE neglects the slow first mass, whose small accelerations count little in "
+        "a loss on states."
     )
     units = ("x1 (m)", "x2 (m)", "x3 (m)", "d_x1 (m/s)", "d_x2 (m/s)", "d_x3 (m/s)")
     return Heading("Mass by mass", text, ("model", *units), tuple(rows))

@@ -28,8 +28,8 @@ class FrictionPhases(AbstractExperiment):
         ]
         error = shown([entry["mse"]["test"] for entry in result["seeds"]], ".1e")
         text = (
-            "Mean squared error of the rollout of each coefficient by the chosen seed. Median over the "
-            "coefficients held "
+            "Mean squared error of the rollout of each coefficient by the chosen seed. Median over the coefficients "
+            "held "
             f"out, median (range) over seeds: {error}. The paper gives no figure."
         )
         return [Heading("Friction coefficients", text, ("coefficient", "used for", "MSE"), tuple(rows))]
@@ -56,7 +56,7 @@ class FrictionPhases(AbstractExperiment):
             one.set_ylabel(quantity("d_theta1", result["units"]), fontsize=9)
         axes[0, 0].legend(fontsize=8)
         caption = (
-            "Fig. 19: phase portraits of the slider-crank under four friction coefficients, two of training and "
-            "two held out."
+            "Fig. 19: phase portraits of the slider-crank under four friction coefficients, two of training and two "
+            "held out."
         )
         return [Drawing("fig19_friction_phase", caption, figure)]

@@ -74,8 +74,7 @@ def _architecture() -> Heading:
     hidden = [(f"hidden layer {k + 1}", str(network.width), "tanh", "Xavier normal") for k in range(network.depth)]
     rows = (("input", "2 n", "-", "-"), *hidden, ("output", "n", "-", "Xavier normal"))
     text = (
-        "n coordinates. The paper prints a width without a number, and an activation and an "
-        "initialisation for the input "
-        "layer, which has neither; biases start at zero."
+        "n coordinates. The paper prints a width without a number, and an activation and an initialisation for the "
+        "input layer, which has neither; biases start at zero."
     )
     return Heading("Table 1: architecture of FNODE", text, ("layer", "neurons", "activation", "initialisation"), rows)

@@ -34,9 +34,9 @@ class Tracking(AbstractExperiment):
                 )
             )
         text = (
-            "Error of the test part with the best weights so far by training loss, median over seeds, and when it came "
-            "within a factor of two of its last value for good. Seconds are of one seed, without "
-            "compilation, on one core."
+            "Error of the test part with the best weights so far by training loss, median over seeds, and when it "
+            "came within a factor of two of its last value for good. Seconds are of one seed, without compilation, "
+            "on one core."
         )
         columns = ("model", "training (s)", "test error at the end", "within twice that after (s)", "epochs")
         return [Heading("How soon a training is as good as it gets", text, columns, tuple(rows))]
@@ -63,7 +63,7 @@ class Tracking(AbstractExperiment):
         one.set_ylabel("mean squared error, test part (m², m²/s²)")
         one.legend(fontsize=8)
         caption = (
-            "Fig. 26: error of the test part against training time on the triple mass-spring-damper. Lines are medians "
-            "over seeds, bands their range; seconds on one core, without compilation."
+            "Fig. 26: error of the test part against training time on the triple mass-spring-damper. Lines are "
+            "medians over seeds, bands their range; seconds on one core, without compilation."
         )
         return [Drawing("fig26_tracking", caption, figure)]

@@ -31,9 +31,8 @@ def _seconds(results) -> Heading:
         published = f"{SECONDS[system][model]:.2f}"
         rows.append((system, label(cell), integrator, published, shown(train, ".2f"), f"{max(compiling):.1f}"))
     text = (
-        "Seconds of training per seed, without labels and rollouts, as the paper counts. Here: one "
-        "core of a CPU; seeds "
-        "train together and each is charged its share; compilation is counted apart, once for all seeds."
+        "Seconds of training per seed, without labels and rollouts, as the paper counts. Here: one core of a CPU; "
+        "seeds train together and each is charged its share; compilation is counted apart, once for all seeds."
     )
     columns = ("system", "model", "integrator", "published (s)", "training (s)", "compilation (s)")
     return Heading("Training times", text, columns, tuple(rows))
@@ -52,8 +51,8 @@ def _ratios(results) -> Heading:
         per_epoch = ours * epochs[system, "fnode"] / epochs[system, "mbd_node"]
         rows.append((system, f"{seconds['mbd_node'] / seconds['fnode']:.1f}", f"{ours:.1f}", f"{per_epoch:.1f}"))
     text = (
-        "How many times longer MBD-NODE trains than FNODE. The paper's conclusions say one to two orders of magnitude; "
-        "its own table says about two, with 300 epochs against 450."
+        "How many times longer MBD-NODE trains than FNODE. The paper's conclusions say one to two orders of "
+        "magnitude; its own table says about two, with 300 epochs against 450."
     )
     return Heading("MBD-NODE over FNODE", text, ("system", "published", "here", "here, per epoch"), tuple(rows))
 

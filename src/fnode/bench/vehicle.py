@@ -32,8 +32,8 @@ class Vehicle(AbstractExperiment):
             rows.append((entry["name"], numbers, f"{gap:.2e}", "-" if error is None else f"{error:.1e}"))
         ranges = tuple((name, f"{low:g} .. {high:g}") for name, (low, high) in VEHICLE_RANGES.items())
         text = (
-            "Distance of the predicted from the true place at the end, and mean squared error of the whole "
-            "motion. The paper prints no figures."
+            "Distance of the predicted from the true place at the end, and mean squared error of the whole motion. "
+            "The paper prints no figures."
         )
         return [
             Heading("Table 9: ranges of the parameters", "As printed in the paper.", ("parameter", "range"), ranges),
