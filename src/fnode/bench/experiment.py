@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fnode.systems import SYSTEMS
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -88,6 +90,17 @@ class AbstractExperiment(abc.ABC):
     title: str
     paper: str = ""  # the numbers of its tables and figures in the paper
     needs: str | None = None  # the built-in system without which it cannot be done
+
+    @property
+    def pending(self) -> str | None:
+        """Why it cannot be done yet, if that is so."""
+        there = self.needs is None or self.needs in SYSTEMS
+        return None if there else f"comes with the system `{self.needs}`"
+
+    @property
+    def summary(self) -> str:
+        """One line for lists."""
+        return self.title + "".join(f" ({part})" for part in (self.paper, self.pending) if part)
 
     @abc.abstractmethod
     def cells(self, seeds: int, quick: bool) -> list[Cell]:

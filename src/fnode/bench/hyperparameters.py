@@ -14,6 +14,7 @@ NAMES = {
     "activations": "activation",
     "optimiser": "optimiser",
 }
+OPTIMISERS = {"adam": "Adam", "adamw": "AdamW", "least_squares": "least squares"}
 MODELS = {"fnode": "FNODE", "mbd_node": "MBD-NODE", "lstm": "LSTM", "fcnn": "FCNN", "hnn": "HNN", "lnn": "LNN"}
 
 
@@ -28,7 +29,7 @@ class Hyperparameters(AbstractExperiment):
         return []
 
     def present(self, results):
-        return [_architecture(), *(_table(number, system) for number, system in HYPERPARAMETERS)]
+        return [_architecture(), *(beside_recipe(*which, models) for which, models in HYPERPARAMETERS.items())]
 
 
 def of_recipe(system: str, model: str) -> dict[str, int | float | str]:
@@ -42,12 +43,12 @@ def of_recipe(system: str, model: str) -> dict[str, int | float | str]:
         "rate": training.learning_rate,
         "decay": training.decay,
         "activations": "sigmoid, tanh" if model == "lstm" else "tanh",
-        "optimiser": training.optimiser.capitalize(),
+        "optimiser": OPTIMISERS[training.optimiser],
     }
 
 
-def _table(number: str, system: str) -> Heading:
-    models = HYPERPARAMETERS[number, system]
+def beside_recipe(number: str, system: str, models: dict[str, dict]) -> Heading:
+    """One of the paper's tables; `models` says where each differs from what all have in common."""
     rows = []
     for name, text in NAMES.items():
         row = []

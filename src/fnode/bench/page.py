@@ -35,7 +35,7 @@ def page(presented: Sequence[Presented], folder: Path, *, seeds: int, quick: boo
             one.experiment.paper,
             one.tables,
             tuple((drawing.caption, _image(folder / f"{drawing.name}.png")) for drawing in one.drawings),
-            one.pending,
+            one.experiment.pending,
             one.failed,
         )
         for one in presented

@@ -21,7 +21,7 @@ SECONDS = {
 # Error of the acceleration by number of hidden layers, Table 7.
 DEPTHS = {2: 3.70e-2, 3: 1.72e-2, 4: 1.47e-2, 5: 1.44e-2, 6: 1.41e-2}
 
-# Hyper-parameters, Tables 2 to 6, 8 and 11: hidden layers, nodes, epochs, rate, decay, activations, optimiser.
+# Hyper-parameters, Tables 2 to 6 and 8: hidden layers, nodes, epochs, rate, decay, activations, optimiser.
 COMMON = {
     "layers": 2,
     "nodes": 256,
@@ -57,7 +57,7 @@ HYPERPARAMETERS = {
     },
 }
 
-# The vehicle: ranges of its parameters (Table 9) and the four test cases (Table 10).
+# The vehicle: ranges of its parameters (Table 9) and its hyper-parameters (Table 11).
 VEHICLE_RANGES = {
     "l": (2.7, 2.9),
     "beta": (0.60, 0.75),
@@ -69,3 +69,4 @@ VEHICLE_RANGES = {
     "tau0": (250.0, 350.0),
     "omega0": (1200.0, 1500.0),
 }
+VEHICLE_HYPERPARAMETERS = {"fnode": {"layers": 6, "epochs": 300, "rate": 1e-4, "optimiser": "AdamW"}}

@@ -11,7 +11,6 @@ from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
 from fnode.bench.store import Store
 from fnode.bench.tasks import compute
 from fnode.errors import InputError
-from fnode.systems import SYSTEMS
 
 FIGURE_KINDS = ("png", "pdf")  # to look at, and to print
 DOTS_PER_INCH = 150
@@ -19,14 +18,13 @@ DOTS_PER_INCH = 150
 
 @dataclasses.dataclass(frozen=True)
 class Presented:
-    """What became of one experiment: its tables and figures, or why there are none."""
+    """What became of one experiment: its tables and figures, or why it failed; none where it is pending."""
 
     experiment: AbstractExperiment
     cells: int
     seconds: float  # of all its cells, whenever they were computed
     tables: tuple[Heading, ...] = ()
     drawings: tuple[Drawing, ...] = ()
-    pending: str | None = None
     failed: tuple[str, ...] = ()
 
 
@@ -83,7 +81,7 @@ def run_bench(
 
     `report` hears of every finished cell: how many are done, and of how many.
     """
-    needed = {one.name: [] if pending(one) else one.cells(seeds, quick) for one in experiments}
+    needed = {one.name: [] if one.pending else one.cells(seeds, quick) for one in experiments}
     cells = [cell for several in needed.values() for cell in several]
     total, found, presented = len({cell.key for cell in cells}), {}, {}
 
@@ -105,19 +103,11 @@ def _presented(experiment: AbstractExperiment, results, folder: Path) -> Present
     failed = tuple(result for _, result in results if isinstance(result, str))
     good = [(cell, result) for cell, result in results if not isinstance(result, str)]
     one = Presented(experiment, len(results), sum((result["seconds"] for _, result in good), 0.0), failed=failed)
-    reason = pending(experiment)
-    if reason or failed:
-        return dataclasses.replace(one, pending=reason)
+    if experiment.pending or failed:
+        return one
     one = dataclasses.replace(one, tables=tuple(experiment.present(good)), drawings=tuple(experiment.figures(good)))
     _write(one, folder)
     return one
-
-
-def pending(experiment: AbstractExperiment) -> str | None:
-    """Why an experiment cannot be done yet, if that is so."""
-    if experiment.needs is None or experiment.needs in SYSTEMS:
-        return None
-    return f"comes with the system `{experiment.needs}`"
 
 
 def _write(one: Presented, folder: Path) -> None:

@@ -4,7 +4,8 @@ import numpy as np
 
 from fnode.bench.drawing import COLOURS, TRUTH, in_two_parts, panels
 from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
-from fnode.bench.published import VEHICLE_RANGES
+from fnode.bench.hyperparameters import beside_recipe
+from fnode.bench.published import VEHICLE_HYPERPARAMETERS, VEHICLE_RANGES
 
 
 class Vehicle(AbstractExperiment):
@@ -38,6 +39,7 @@ class Vehicle(AbstractExperiment):
         return [
             Heading("Table 9: ranges of the parameters", "As printed in the paper.", ("parameter", "range"), ranges),
             Heading("Table 10: test cases", text, ("case", "parameters", "end point off by (m)", "MSE"), tuple(rows)),
+            beside_recipe("Table 11", "vehicle", VEHICLE_HYPERPARAMETERS),
         ]
 
     def figures(self, results):

@@ -56,8 +56,8 @@ def bench(
             for line in heading.rows:
                 table.add_row(*line)
             console.print(table, "")
-        if one.pending:
-            console.print(f"{one.experiment.name}: {one.pending}\n", highlight=False)
+        if one.experiment.pending:
+            console.print(f"{one.experiment.name}: {one.experiment.pending}\n", highlight=False)
     console.print(f"report: {output / REPORT}, {seconds:.1f} s", highlight=False)
     failed = [reason for one in presented for reason in one.failed]
     if failed:
