@@ -29,7 +29,8 @@ LAYERS = [
     {"preparation"},
     {"learn"},
     {"scores"},
-    {"run_folder", "report", "bench"},
+    {"run_folder", "report"},
+    {"bench"},
     {"cli"},
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -8,9 +8,10 @@ import numpy as np
 import polars
 import pytest
 
-from fnode.bench import EXPERIMENTS, AbstractExperiment, Cell, Heading, Store, run_bench
-from fnode.bench.data_efficiency import LENGTHS, RECIPES, SYSTEMS, rollout_errors
-from fnode.bench.label_study import label_errors
+from fnode.bench import EXPERIMENTS
+from fnode.bench.data_efficiency import LENGTHS, RECIPES, SYSTEMS, cell
+from fnode.bench.tasks import compute
+from fnode.bench.tasks.labels import label_errors
 from fnode.cli import main
 
 
@@ -26,93 +27,41 @@ def command(monkeypatch, capsys):
     return fnode
 
 
-class Squares(AbstractExperiment):
-    """Counts how often it is asked."""
-
-    name = "squares"
-    title = "Squares"
-
-    def __init__(self):
-        self.asked = []
-
-    def cells(self, seeds, quick):
-        return [Cell({"number": number}) for number in range(seeds)]
-
-    def compute(self, cell):
-        if cell.inputs["number"] == 3 and len(self.asked) < 4:
-            self.asked.append("interrupted")
-            raise KeyboardInterrupt
-        self.asked.append(cell.inputs["number"])
-        return {"square": cell.inputs["number"] ** 2}
-
-    def present(self, results):
-        rows = tuple((str(cell.inputs["number"]), str(result["square"])) for cell, result in results)
-        return [Heading("All", "Numbers and squares.", ("number", "square"), rows)]
-
-
-def test_finished_cells_are_kept_through_interrupts_and_repeats(tmp_path):
-    experiment = Squares()
-    with pytest.raises(KeyboardInterrupt):
-        run_bench([experiment], tmp_path, seeds=5, quick=False)
-    tables = run_bench([experiment], tmp_path, seeds=5, quick=False)
-    run_bench([experiment], tmp_path, seeds=5, quick=False)
-    assert experiment.asked == [0, 1, 2, "interrupted", 3, 4]
-    assert tables["squares"][0].rows[4] == ("4", "16")
-    assert "| 4 | 16 |" in (tmp_path / "squares.md").read_text()
-
-
-def test_other_inputs_and_other_code_have_other_folders(tmp_path, monkeypatch):
-    store = Store(tmp_path)
-    one, two = Cell({"seed": 1}), Cell({"seed": 2})
-    assert store.path("squares", one) != store.path("squares", two)
-    before = store.path("squares", one)
-    monkeypatch.setattr("fnode.bench.store.code_version", lambda experiment: "another")
-    assert store.path("squares", one) != before
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_experiments_are_values_with_cells_of_their_own(name):
-    experiment = EXPERIMENTS[name]
-    assert experiment.name == name
-    cells = [json.dumps(cell.inputs) for cell in experiment.cells(2, quick=False)]
-    assert len(cells) == len(set(cells))
-    assert 0 < len(experiment.cells(1, quick=True)) <= len(cells)
-
-
 def test_the_label_study_knows_that_smooth_methods_win_on_noise():
-    found = label_errors("mass_spring_damper", noise=0.01, source="velocities", draw=0)
+    found = label_errors("mass_spring_damper", noise=0.01, source="velocities", draw=0)["methods"]
     assert found["auto"]["error"][0] < found["difference3"]["error"][0] / 3
     assert 0.2 < found["auto"]["z"][0] < 5
 
 
 def test_a_short_training_part_is_enough_for_what_the_library_can_say():
     """Every length is scored on the same samples, and 50 of them settle the few coefficients of an oscillator."""
-    descended = rollout_errors("mass_spring_damper", "paper", train=50, seeds=2, epochs=2)
-    found = rollout_errors("mass_spring_damper", "auto", train=50, seeds=2)
+    descended = compute(cell("mass_spring_damper", "paper", train=50, seeds=2, epochs=2))
+    found = compute(cell("mass_spring_damper", "auto", train=50, seeds=2))
     assert found["deterministic"]
-    assert len(descended["mse"]) == 2
-    assert found["mse"][0] < 1e-6 * min(descended["mse"])
+    assert len(descended["seeds"]) == 2
+    assert found["seeds"][0]["mse"]["full"] < 1e-6 * min(entry["mse"]["full"] for entry in descended["seeds"])
+    assert len(found["arrays"]["0.truth"]) == len(descended["arrays"]["0.truth"]) == 400
 
 
-def test_tables_and_figures_take_diverged_seeds(tmp_path, monkeypatch):
+def test_tables_and_figures_take_diverged_seeds():
     """Medians by hand: 1, 2 and a rollout that left have the median 2; two that left have none to draw."""
     study = EXPERIMENTS["data_efficiency"]
-    seeds = {50: [1.0, None, None], 100: [None, 2.0, 1.0]}
-    monkeypatch.setattr(
-        type(study), "compute", lambda _, cell: {"mse": seeds.get(cell.inputs["train"], [0.5]), "structure": "mlp"}
-    )
-    tables = run_bench([study], tmp_path, seeds=3, quick=False)[study.name]
+    errors = {50: [1.0, None, None], 100: [None, 2.0, 1.0]}
+
+    def result(one):
+        found = errors.get(one.inputs["settings"]["data"]["train"], [0.5])
+        return {"seeds": [{"mse": {"full": value}} for value in found], "structure": "mlp"}
+
+    results = [(one, result(one)) for one in study.cells(3, quick=False)]
+    tables = study.present(results)
     assert [table.title for table in tables] == list(SYSTEMS)
     assert tables[0].columns[1:] == RECIPES
     rows = {row[0]: row[1] for row in tables[0].rows}
     assert tuple(map(int, rows)) == LENGTHS
-    assert rows["50"].startswith("inf (1e+00 .. inf)")
-    assert rows["100"].startswith("2.0e+00 (1e+00 .. inf)")
-    assert (tmp_path / "data_efficiency.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "data_efficiency.pdf").read_bytes().startswith(b"%PDF")
-    assert "(data_efficiency.png)" in (tmp_path / "data_efficiency.md").read_text()
-    panel = study.figures([(Cell(c.inputs), study.compute(c)) for c in study.cells(3, quick=False)])[study.name].axes[0]
-    drawn = panel.lines[0].get_ydata()
+    assert rows["50"].startswith("inf (1.0e+00 .. inf)")
+    assert rows["100"].startswith("2.0e+00 (1.0e+00 .. inf)")
+    (drawing,) = study.figures(results)
+    drawn = drawing.figure.axes[0].lines[0].get_ydata()
     assert np.isnan(drawn[0])
     assert list(drawn[1:]) == [2.0, 0.5, 0.5, 0.5]
 

@@ -1,27 +1,23 @@
 """Experiments, run cell by cell and kept."""
 
-from fnode.bench.data_efficiency import DataEfficiency
-from fnode.bench.energy_table import EnergyTable
-from fnode.bench.error_table import ErrorTable
-from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.bench.friction_depth import FrictionDepth
-from fnode.bench.label_study import LabelStudy
-from fnode.bench.run import run_bench
+from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
+from fnode.bench.page import page
+from fnode.bench.run import Presented, run_bench, run_cells
 from fnode.bench.store import Store
-
-STUDIES = (LabelStudy(), FrictionDepth(), EnergyTable(), ErrorTable(), DataEfficiency())
-EXPERIMENTS: dict[str, AbstractExperiment] = {study.name: study for study in STUDIES}
+from fnode.bench.suite import EXPERIMENTS
+from fnode.bench.workers import cores, local_workers
 
 __all__ = [
     "EXPERIMENTS",
     "AbstractExperiment",
     "Cell",
-    "DataEfficiency",
-    "EnergyTable",
-    "ErrorTable",
-    "FrictionDepth",
+    "Drawing",
     "Heading",
-    "LabelStudy",
+    "Presented",
     "Store",
+    "cores",
+    "local_workers",
+    "page",
     "run_bench",
+    "run_cells",
 ]

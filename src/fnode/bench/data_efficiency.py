@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.learn import run
-from fnode.preparation import prepare, resolved
-from fnode.scores import scores
+from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,39 +27,32 @@ class DataEfficiency(AbstractExperiment):
 
     def cells(self, seeds, quick):
         if quick:
-            return [
-                Cell({"system": SYSTEMS[1], "recipe": recipe, "train": train, "seeds": 1, "epochs": 3})
-                for recipe in ("paper", "auto")
-                for train in LENGTHS[:2]
-            ]
-        return [
-            Cell({"system": system, "recipe": recipe, "train": train, "seeds": seeds})
-            for system in SYSTEMS
-            for recipe in RECIPES
-            for train in LENGTHS
-        ]
-
-    def compute(self, cell):
-        return rollout_errors(**cell.inputs)
+            return [cell(SYSTEMS[1], recipe, train, 1, epochs=2) for recipe in RECIPES[::2] for train in LENGTHS[:1]]
+        return [cell(system, recipe, train, seeds) for system in SYSTEMS for recipe in RECIPES for train in LENGTHS]
 
     def present(self, results):
         return [_table(system, results) for system in _systems(results)]
 
     def figures(self, results):
-        return {self.name: _figure(results)}
+        caption = (
+            f"Error of {HORIZON} samples against the length of the training part: medians over seeds, "
+            f"and their range. A "
+            "cross at the upper edge marks a median rollout that left for good."
+        )
+        return [Drawing(self.name, caption, _figure(results))]
 
 
-def rollout_errors(system: str, recipe: str, train: int, seeds: int, epochs: int | None = None) -> dict[str, Any]:
-    """All seeds of one recipe on one length: the error of every rollout, and the structure that was chosen."""
-    descent = {"epochs": epochs} if epochs is not None and recipe == "paper" else {}
-    settings = {"system": system, "seeds": seeds, "data": {"steps": HORIZON, "train": train}, "training": descent}
-    config = resolved(settings, recipe, system)
-    found = scores(run(config, prepare(config)))
-    return {
-        "mse": [entry["mse"]["full"] for entry in found["seeds"]],
-        "structure": found["structure"],
-        "deterministic": found["deterministic"],
-    }
+def cell(system: str, recipe: str, train: int, seeds: int, epochs: int | None = None) -> Cell:
+    """All seeds of one recipe on one length; `epochs` bounds what is trained by descent."""
+    settings: dict[str, Any] = {"data": {"steps": HORIZON, "train": train}}
+    if epochs is not None and recipe == "paper":
+        settings["training"] = {"epochs": epochs}
+    inputs = {"system": system, "model": "fnode", "recipe": recipe, "seeds": seeds, "settings": settings}
+    return Cell("learned", inputs, 4.0 if recipe == "network" else 1.0)
+
+
+def _train(cell: Cell) -> int:
+    return cell.inputs["settings"]["data"]["train"]
 
 
 def _systems(results) -> list[str]:
@@ -71,14 +61,15 @@ def _systems(results) -> list[str]:
 
 def _values(result: dict[str, Any]) -> list[float]:
     """The errors of the seeds; a rollout that left for good is infinitely wrong."""
-    return [math.inf if value is None else value for value in result["mse"]]
+    errors = [entry["mse"]["full"] for entry in result["seeds"]]
+    return [math.inf if value is None else value for value in errors]
 
 
 def _curves(system: str, results) -> Iterator[tuple[str, list[tuple[int, list[float]]]]]:
     """For every recipe the lengths in rising order, each with the errors of its seeds."""
     for recipe in RECIPES:
         found = [
-            (cell.inputs["train"], _values(result))
+            (_train(cell), _values(result))
             for cell, result in results
             if (cell.inputs["system"], cell.inputs["recipe"]) == (system, recipe)
         ]
@@ -89,7 +80,7 @@ def _curves(system: str, results) -> Iterator[tuple[str, list[tuple[int, list[fl
 def _table(system: str, results) -> Heading:
     curves = dict(_curves(system, results))
     structures = {
-        (cell.inputs["recipe"], cell.inputs["train"]): result["structure"]
+        (cell.inputs["recipe"], _train(cell)): result["structure"]
         for cell, result in results
         if cell.inputs["system"] == system
     }
@@ -98,19 +89,13 @@ def _table(system: str, results) -> Heading:
         row = [str(train)]
         for recipe, curve in curves.items():
             values = dict(curve).get(train)
-            row.append("-" if values is None else f"{_shown(values)}, {structures[recipe, train]}")
+            row.append("-" if values is None else f"{shown(values, '.1e')}, {structures[recipe, train]}")
         rows.append(tuple(row))
     text = (
         f"Mean squared error of the rollout over {HORIZON} samples from the first one, median (range) over seeds, and "
         "the structure of the seed that the training part alone chose. A single figure has no randomness, or one seed."
     )
     return Heading(system, text, ("training samples", *curves), tuple(rows))
-
-
-def _shown(values: list[float]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:.1e}"
-    return f"{np.median(values):.1e} ({min(values):.0e} .. {max(values):.0e})"
 
 
 def _figure(results) -> "Figure":
@@ -134,7 +119,7 @@ def _figure(results) -> "Figure":
         axes.set_title(system.replace("_", " "))
         axes.set_xlabel("training samples")
         axes.set_ylabel(f"mean squared error, {HORIZON} samples")
-        axes.set_xticks(sorted({cell.inputs["train"] for cell, _ in results}))
+        axes.set_xticks(sorted({_train(cell) for cell, _ in results}))
         axes.grid(alpha=0.3)
         axes.legend()
     return figure

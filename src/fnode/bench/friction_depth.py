@@ -1,16 +1,8 @@
 """The paper's depth study: accelerations of the slider-crank with friction by networks of 2 to 6 hidden layers."""
 
-from typing import Any
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from fnode.bench.experiment import AbstractExperiment, Cell, Heading
-from fnode.learn import run
-from fnode.preparation import labelled, prepare, resolved
-
-PUBLISHED = {2: 3.70e-2, 3: 1.72e-2, 4: 1.47e-2, 5: 1.44e-2, 6: 1.41e-2}
+from fnode.bench.drawing import PALETTE, TRUTH, panels
+from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading, shown
+from fnode.bench.published import DEPTHS
 
 
 class FrictionDepth(AbstractExperiment):
@@ -18,23 +10,23 @@ class FrictionDepth(AbstractExperiment):
 
     name = "friction_depth"
     title = "Depth of the network and the acceleration of the slider-crank with friction"
+    paper = "Table 7, Fig. 20"
 
     def cells(self, seeds, quick):
-        epochs = 5 if quick else 500
-        return [Cell({"depth": depth, "seed": seed, "epochs": epochs}) for depth in PUBLISHED for seed in range(seeds)]
-
-    def compute(self, cell):
-        return acceleration_errors(**cell.inputs)
+        if quick:
+            return [Cell("friction_depth", {"depth": 2, "seed": 0, "epochs": 3})]
+        return [
+            Cell("friction_depth", {"depth": depth, "seed": seed, "epochs": 500}, depth / 2)
+            for depth in DEPTHS
+            for seed in range(seeds)
+        ]
 
     def present(self, results):
         rows = []
-        for depth, published in PUBLISHED.items():
+        for depth in dict.fromkeys(cell.inputs["depth"] for cell, _ in results):
             found = [result for cell, result in results if cell.inputs["depth"] == depth]
-            columns = []
-            for against in ("labels", "truth"):
-                values = [result[against] for result in found]
-                columns.append(f"{np.median(values):.2e} ({min(values):.1e} .. {max(values):.1e})")
-            rows.append((str(depth), f"{published:.2e}", *columns))
+            columns = [shown([result[against] for result in found], ".2e") for against in ("labels", "truth")]
+            rows.append((str(depth), f"{DEPTHS[depth]:.2e}", *columns))
         text = (
             "Mean squared error of the acceleration on the training states, median (range) over seeds. The published "
             "figures are against labels of first-order forward differences, on data whose friction is not consistent "
@@ -43,25 +35,25 @@ class FrictionDepth(AbstractExperiment):
         headings = ("hidden layers", "published", "against the labels", "against the true acceleration")
         return [Heading("Depth study, mu = 0.6", text, headings, tuple(rows))]
 
-
-def acceleration_errors(depth: int, seed: int, epochs: int) -> dict[str, Any]:
-    """One network on the first 5 s of the motion: its error against its labels and against the true accelerations."""
-    settings = {
-        "system": "slider_crank_friction",
-        "seed": seed,
-        "parameters": {"mu": 0.6},
-        "data": {"steps": 500, "train": 500},
-        "network": {"depth": depth},
-        "training": {"epochs": epochs, "batch": 16, "learning_rate": 1e-3, "decay": 0.99},
-    }
-    config = resolved(settings, "paper", "slider_crank_friction")
-    prepared = prepare(config)
-    model = run(config, prepared).model
-    truth = prepared[0].recordings[0].truth
-    samples = labelled(prepared[0].recordings, prepared[0].labels, config.labels)
-    learned = jax.vmap(model.member())(truth.ts, truth.x, truth.u).v
-    assert truth.a is not None
-    return {
-        "labels": float(jnp.mean((learned - samples.rate) ** 2)),
-        "truth": float(jnp.mean((learned - truth.a) ** 2)),
-    }
+    def figures(self, results):
+        figure, axes = panels(1, 1, width=8.0, height=3.6)
+        one = axes[0, 0]
+        first = [(cell.inputs["depth"], result["arrays"]) for cell, result in results if cell.inputs["seed"] == 0]
+        one.plot(first[0][1]["ts"], first[0][1]["truth"][:, 0], color=TRUTH, linewidth=3.2, label="truth")
+        for (depth, arrays), colour in zip(first, PALETTE, strict=False):
+            one.plot(
+                arrays["ts"],
+                arrays["learned"][:, 0],
+                color=colour,
+                linewidth=1.1,
+                linestyle="--",
+                label=f"{depth} hidden layers",
+            )
+        one.set_xlabel("t (s)")
+        one.set_ylabel(r"$\ddot{\theta}_1$ (rad/s²)")
+        one.legend(fontsize=8, ncols=2)
+        caption = (
+            "Fig. 20: acceleration of the crank at mu = 0.6 by networks of several depths, on the states of the "
+            "training part. First seed."
+        )
+        return [Drawing("fig20_friction_acceleration", caption, figure)]

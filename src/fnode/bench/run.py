@@ -1,13 +1,71 @@
 """Running experiments: every cell once, whatever interrupts it."""
 
-from collections.abc import Callable, Sequence
+import concurrent.futures
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from fnode import io
-from fnode.bench.experiment import AbstractExperiment, Cell, Heading
+from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
 from fnode.bench.store import Store
+from fnode.bench.tasks import compute
+from fnode.errors import InputError
 
 FIGURE_KINDS = ("png", "pdf")  # to look at, and to print
+DOTS_PER_INCH = 150
+
+
+@dataclasses.dataclass(frozen=True)
+class Presented:
+    """What became of one experiment: its tables and figures, or why it failed; none where it is pending."""
+
+    experiment: AbstractExperiment
+    cells: int
+    seconds: float  # of all its cells, whenever they were computed
+    tables: tuple[Heading, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+class InThisProcess(concurrent.futures.Executor):
+    """Computes a cell when it is asked for: one after the other."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = concurrent.futures.Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except InputError as error:
+            future.set_exception(error)
+        return future
+
+
+def run_cells(
+    cells: Sequence[Cell], store: Store, executor: concurrent.futures.Executor
+) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
+    """Every cell with its result, or with the reason why it failed, as they come; what is stored comes first.
+
+    Executors compute `compute(cell)`, a function known by name that takes and returns plain values, in any process or
+    on any machine; this process stores.
+    """
+    missing = []
+    for cell in {cell.key: cell for cell in cells}.values():
+        result = store.load(cell)
+        if result is None:
+            missing.append(cell)
+        else:
+            yield cell, result
+    waiting = {executor.submit(compute, cell): cell for cell in sorted(missing, key=lambda cell: -cell.weight)}
+    for future in concurrent.futures.as_completed(waiting):
+        cell = waiting[future]
+        try:
+            store.save(cell, future.result())
+        except InputError as error:
+            yield cell, f"{cell.name}: {error}"
+            continue
+        kept = store.load(cell)
+        assert kept is not None
+        yield cell, kept
 
 
 def run_bench(
@@ -16,31 +74,51 @@ def run_bench(
     *,
     seeds: int,
     quick: bool,
-    report: Callable[[str, Cell, int, int], None] = lambda name, cell, done, total: None,
-) -> dict[str, list[Heading]]:
-    """Compute what is missing, then write the tables and figures of each experiment and return the tables.
+    executor: concurrent.futures.Executor | None = None,
+    report: Callable[[Cell, int, int], None] = lambda cell, done, total: None,
+) -> list[Presented]:
+    """Compute what is missing and write the tables and figures of each experiment as soon as its cells are there.
 
-    `report` is told before each cell: the experiment, the cell, how many are done and how many there are.
+    `report` hears of every finished cell: how many are done, and of how many.
     """
-    store = Store(folder)
-    work = [(experiment, cell) for experiment in experiments for cell in experiment.cells(seeds, quick)]
-    finished: dict[str, list] = {experiment.name: [] for experiment in experiments}
-    for done, (experiment, cell) in enumerate(work):
-        result = store.load(experiment.name, cell)
-        if result is None:
-            report(experiment.name, cell, done, len(work))
-            result = experiment.compute(cell)
-            store.save(experiment.name, cell, result)
-        finished[experiment.name].append((cell, result))
-    tables = {}
-    for experiment in experiments:
-        tables[experiment.name] = experiment.present(finished[experiment.name])
-        text = "\n".join(heading.markdown() for heading in tables[experiment.name])
-        drawn = experiment.figures(finished[experiment.name])
-        for name, figure in drawn.items():
-            for kind in FIGURE_KINDS:
-                with io.replacing(folder / f"{name}.{kind}") as temporary:
-                    figure.savefig(temporary, format=kind, dpi=200)
-        pictures = "".join(f"\n![{name}]({name}.png)\n" for name in drawn)
-        io.write_text(folder / f"{experiment.name}.md", f"# {experiment.title}\n\n{text}{pictures}")
-    return tables
+    needed = {one.name: [] if one.pending else one.cells(seeds, quick) for one in experiments}
+    cells = [cell for several in needed.values() for cell in several]
+    total, found, presented = len({cell.key for cell in cells}), {}, {}
+
+    def present_complete() -> None:
+        for one in experiments:
+            if one.name not in presented and all(cell.key in found for cell in needed[one.name]):
+                presented[one.name] = _presented(one, [(cell, found[cell.key]) for cell in needed[one.name]], folder)
+
+    for cell, result in run_cells(cells, Store(folder), executor or InThisProcess()):
+        found[cell.key] = result
+        report(cell, len(found), total)
+        present_complete()
+    present_complete()
+    return [presented[one.name] for one in experiments]
+
+
+def _presented(experiment: AbstractExperiment, results, folder: Path) -> Presented:
+    """What finished cells come to; files are written."""
+    failed = tuple(result for _, result in results if isinstance(result, str))
+    good = [(cell, result) for cell, result in results if not isinstance(result, str)]
+    one = Presented(experiment, len(results), sum((result["seconds"] for _, result in good), 0.0), failed=failed)
+    if experiment.pending or failed:
+        return one
+    one = dataclasses.replace(one, tables=tuple(experiment.present(good)), drawings=tuple(experiment.figures(good)))
+    _write(one, folder)
+    return one
+
+
+def _write(one: Presented, folder: Path) -> None:
+    for drawing in one.drawings:
+        for kind in FIGURE_KINDS:
+            with io.replacing(folder / f"{drawing.name}.{kind}") as temporary:
+                drawing.figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH)
+            drawing.figure.set_layout_engine("none")  # the places found for the first kind serve for all
+    experiment = one.experiment
+    parts = [f"# {experiment.title}\n", *(heading.markdown() for heading in one.tables)]
+    parts += [f"![{drawing.name}]({drawing.name}.png)\n\n{drawing.caption}\n" for drawing in one.drawings]
+    io.write_text(folder / f"{experiment.name}.md", "\n".join(parts))
+    if one.tables:
+        io.write_text(folder / f"{experiment.name}.tex", "\n".join(heading.latex() for heading in one.tables))

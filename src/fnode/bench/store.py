@@ -9,8 +9,10 @@ from typing import Any
 import fnode
 from fnode import io
 from fnode.bench.experiment import Cell
+from fnode.bench.tasks import module_of
 
-PRESENTATION = ("cli", "report", "bench")  # rooms whose code cannot change a result, but for the experiments themselves
+PRESENTATION = ("cli", "report", "bench")  # rooms whose code cannot change a result, but for the tasks themselves
+VALUES, ARRAYS = "result.json", "arrays.safetensors"
 
 
 class Store:
@@ -19,29 +21,35 @@ class Store:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def path(self, experiment: str, cell: Cell) -> Path:
+    def path(self, cell: Cell) -> Path:
         """The folder of one cell; another version of the code or other inputs have another one."""
-        text = json.dumps([code_version(experiment), cell.inputs], sort_keys=True)
-        return self.folder / "cells" / experiment / hashlib.sha256(text.encode()).hexdigest()[:16]
+        text = json.dumps([code_version(cell.task), cell.key])
+        return self.folder / "cells" / cell.task / hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def load(self, experiment: str, cell: Cell) -> dict[str, Any] | None:
+    def load(self, cell: Cell) -> dict[str, Any] | None:
         """The results of a finished cell, or None."""
-        path = self.path(experiment, cell) / "result.json"
-        return json.loads(path.read_text(encoding="utf-8"))["result"] if path.is_file() else None
+        path = self.path(cell)
+        if not (path / VALUES).is_file():
+            return None
+        result = json.loads((path / VALUES).read_text(encoding="utf-8"))["result"]
+        return {**result, "arrays": io.read_named(path / ARRAYS)} if (path / ARRAYS).is_file() else result
 
-    def save(self, experiment: str, cell: Cell, result: dict[str, Any]) -> None:
-        folder = self.path(experiment, cell)
-        folder.mkdir(parents=True, exist_ok=True)
-        io.write_text(folder / "result.json", json.dumps({"inputs": cell.inputs, "result": result}, indent=2))
+    def save(self, cell: Cell, result: dict[str, Any]) -> None:
+        """Keep a result; its values are written last, and a cell without them is not finished."""
+        path = self.path(cell)
+        path.mkdir(parents=True, exist_ok=True)
+        values = {name: value for name, value in result.items() if name != "arrays"}
+        if "arrays" in result:
+            io.write_named(path / ARRAYS, result["arrays"])
+        io.write_text(path / VALUES, json.dumps({"inputs": cell.inputs, "result": values}, indent=2))
 
 
 @functools.cache
-def code_version(experiment: str) -> str:
-    """A hash of the code that an experiment's results depend on."""
+def code_version(task: str) -> str:
+    """A hash of the code that the results of a task depend on."""
     root = Path(fnode.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        room = path.relative_to(root).parts[0]
-        if room not in PRESENTATION or path.stem == experiment:
+        if path.relative_to(root).parts[0] not in PRESENTATION or path == module_of(task):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

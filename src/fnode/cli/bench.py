@@ -1,5 +1,6 @@
-"""`fnode bench`: experiments and their tables."""
+"""`fnode bench`: experiments, their tables and figures, and one page with all of them."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ from rich.table import Table
 from fnode.cli._shared import app, console, prepare_jax, progress_bar
 from fnode.errors import InputError
 
+QUICK_SEEDS, SEEDS = 1, 3
+
 
 @app.command()
 def bench(
@@ -16,30 +19,46 @@ def bench(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[EXPERIMENT]...", help="All of them by default.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Repeats of everything random.")] = 3,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Repeats of everything random; 3, or 1 with --quick.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small budgets: a smoke test.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; one per core by default.")] = None,
 ) -> None:
-    """Run experiments and print their tables. Example: `fnode bench label_study -o study`."""
+    """Run experiments and print their tables. Example: `fnode bench error_table training_time -o tables`."""
+    began = time.perf_counter()
     prepare_jax()
-    from fnode.bench import EXPERIMENTS, run_bench
+    from fnode import io
+    from fnode.bench import EXPERIMENTS, cores, local_workers, page, run_bench
     from fnode.errors import choose
+    from fnode.run_folder import REPORT
 
     chosen = [EXPERIMENTS[choose("experiment", name, EXPERIMENTS)] for name in names or EXPERIMENTS]
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file: choose a folder for the results")
     output.mkdir(parents=True, exist_ok=True)
-    bar = progress_bar("{task.fields[cell]}")
-    with bar:
-        task = bar.add_task("bench", total=None, cell="")
+    seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
+    with (
+        progress_bar("{task.completed} of {task.total} cells; last: {task.fields[cell]}") as bar,
+        local_workers(workers or len(cores()), prepare_jax) as executor,
+    ):
+        task = bar.add_task("bench", total=None, cell="none")
 
-        def told(name, cell, done, total):
-            bar.update(task, completed=done, total=total, cell=f"{name}: {cell.name}")
+        def told(cell, done, total):
+            bar.update(task, completed=done, total=total, cell=cell.name[:60])
 
-        tables = run_bench(chosen, output, seeds=seeds, quick=quick, report=told)
-    for headings in tables.values():
-        for heading in headings:
+        presented = run_bench(chosen, output, seeds=seeds, quick=quick, executor=executor, report=told)
+    seconds = time.perf_counter() - began
+    io.write_text(output / REPORT, page(presented, output, seeds=seeds, quick=quick, seconds=seconds))
+    for one in presented:
+        for heading in one.tables:
             table = Table(*heading.columns, title=heading.title, caption=heading.text, title_justify="left")
             for line in heading.rows:
                 table.add_row(*line)
             console.print(table, "")
-    console.print(", ".join(str(output / f"{name}.md") for name in tables), highlight=False)
+        if one.experiment.pending:
+            console.print(f"{one.experiment.name}: {one.experiment.pending}\n", highlight=False)
+    console.print(f"report: {output / REPORT}, {seconds:.1f} s", highlight=False)
+    failed = [reason for one in presented for reason in one.failed]
+    if failed:
+        raise InputError(f"{len(failed)} cells failed and are not in the tables; the first: {failed[0]}")

@@ -1,6 +1,6 @@
 """Files: trajectories, arrays, text; the only place that writes to disk."""
 
-from fnode.io.arrays import read_arrays, write_arrays
+from fnode.io.arrays import read_arrays, read_named, write_arrays, write_named
 from fnode.io.atomic import replacing, write_text
 from fnode.io.cleaning import Gaps, gaps_of
 from fnode.io.readers import READERS, read_table
@@ -18,6 +18,7 @@ __all__ = [
     "is_text",
     "read",
     "read_arrays",
+    "read_named",
     "read_signal",
     "read_table",
     "records",
@@ -28,5 +29,6 @@ __all__ = [
     "write",
     "write_arrays",
     "write_labels",
+    "write_named",
     "write_text",
 ]

@@ -16,25 +16,37 @@ from fnode.io.atomic import replacing
 
 def write_arrays(path: Path, tree: PyTree, metadata: dict[str, str] | None = None) -> None:
     """Every array of `tree`, under the name of its place in it."""
-    arrays = {name: np.asarray(leaf) for name, leaf in _named_arrays(tree).items()}
+    write_named(path, {name: np.asarray(leaf) for name, leaf in _named_arrays(tree).items()}, metadata)
+
+
+def write_named(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
+    """Arrays under their names."""
     with replacing(path) as temporary:
-        safetensors.numpy.save_file(arrays, temporary, metadata)
+        safetensors.numpy.save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, temporary, metadata)
+
+
+def read_named(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of a file by their names."""
+    return _stored(path)[0]
 
 
 def read_arrays(path: Path, like: PyTree) -> tuple[PyTree, dict[str, str]]:
     """`like` with its arrays replaced by those of the file, and the file's metadata."""
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-            metadata = file.metadata() or {}
-    except safetensors.SafetensorError as error:
-        raise InputError(f"{path} is damaged ({error}): train again or restore the file") from None
+    stored, metadata = _stored(path)
     wanted = _named_arrays(like)
     if stored.keys() != wanted.keys() or any(stored[name].shape != wanted[name].shape for name in wanted):
         raise InputError(f"{path} does not hold the arrays that this model needs: it belongs to another configuration")
     arrays, rest = eqx.partition(like, _is_array)
     leaves = [jnp.asarray(stored[name]) for name in wanted]
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest), metadata
+
+
+def _stored(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except safetensors.SafetensorError as error:
+        raise InputError(f"{path} is damaged ({error}): train again or restore the file") from None
 
 
 def _named_arrays(tree) -> dict:

@@ -54,5 +54,5 @@ class FCNN(AbstractForecaster):
         def at(t):
             return self.targets.restore(self.scaled(t, None if control is None else control(t)))
 
-        states = jax.vmap(at)(ts)
+        states = jax.vmap(at)(ts).astype(ts.dtype)  # motions are in the precision of their times
         return State(states[:, :n], states[:, n:])

@@ -10,7 +10,7 @@ from fnode.mechanisms import GROUND, Body, Mechanism, Prismatic, Revolute
 from fnode.report.animation import animation
 from fnode.report.document import Picture, render
 from fnode.report.figures import OTHER, PREDICTED, label, styled
-from fnode.systems import ForcedCartPole
+from fnode.systems import ForcedCartPole, Parameter
 from fnode.trajectory import Column, Columns, State, Trajectory
 
 COLUMNS = ForcedCartPole.columns
@@ -66,14 +66,21 @@ def panels(loops: dict[str, ClosedLoop]) -> go.Figure:
 
 def moving(loops: dict[str, ClosedLoop], length: float) -> go.Figure:
     """The cart-pole as it was controlled, one panel per model."""
-    mechanism = Mechanism(
-        bodies=(Body("cart", 1.0, 0.0, (0.0, 0.0, 0.0)), Body("pole", 1.0, 0.0, (0.0, length, 0.0))),
+    return animation(cart_pole_mechanism(length), {shown(name): bodies(loop, length) for name, loop in loops.items()})
+
+
+def cart_pole_mechanism(
+    length: float, *, cart: Parameter = 1.0, pole: Parameter = 1.0, gravity: Parameter = 0.0
+) -> Mechanism:
+    """A cart on a track and a pole hinged to it; the pole's frame is at its end, where its mass is."""
+    return Mechanism(
+        bodies=(Body("cart", cart, 0.0, (0.0, 0.0, 0.0)), Body("pole", pole, 0.0, (0.0, length, 0.0))),
         joints=(
             Prismatic("track", (GROUND, "cart")),
             Revolute("hinge", ("cart", "pole"), ((0.0, 0.0), (0.0, -length))),
         ),
+        gravity=gravity,
     )
-    return animation(mechanism, {shown(name): bodies(loop, length) for name, loop in loops.items()})
 
 
 def bodies(loop: ClosedLoop, length: float) -> Trajectory:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import jinja2
+import markupsafe
 import plotly.graph_objects as go
 import plotly.offline
 
@@ -11,6 +12,17 @@ ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("fnode.report"), autoescape=True, undefined=jinja2.StrictUndefined
 )
 ENVIRONMENT.filters["figure"] = lambda value: "-" if value is None else f"{value:.3g}"
+
+
+def coded(text: str) -> markupsafe.Markup:
+    """Text whose words between backticks are code; everything in it is shown, never run."""
+    parts = [
+        f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(str(markupsafe.escape(text)).split("`"))
+    ]
+    return markupsafe.Markup("".join(parts))
+
+
+ENVIRONMENT.filters["coded"] = coded
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The paper's systems, one mechanism per file."""
 
 from fnode.errors import choose
-from fnode.systems._base import AbstractSystem, Case, Protocol
+from fnode.systems._base import AbstractSystem, Case, Parameter, Protocol
 from fnode.systems.cart_pole import CartPole, ForcedCartPole
 from fnode.systems.double_pendulum import DoublePendulum
 from fnode.systems.mass_spring import MassSpring, MassSpringDamper
@@ -37,6 +37,7 @@ __all__ = [
     "ForcedCartPole",
     "MassSpring",
     "MassSpringDamper",
+    "Parameter",
     "Protocol",
     "SliderCrank",
     "SliderCrankFriction",

@@ -1,0 +1,64 @@
+"""The paper's table of training times, from the same trainings as its table of errors."""
+
+from fnode.bench.error_table import ErrorTable
+from fnode.bench.experiment import AbstractExperiment, Heading, middle, shown
+from fnode.bench.published import SECONDS
+from fnode.bench.trained import SYSTEMS, label
+from fnode.preparation import resolved
+
+
+class TrainingTime(AbstractExperiment):
+    """Seconds of one seed on one core of this machine, beside the published seconds on a GPU."""
+
+    name = "training_time"
+    title = "Training times of four models on five systems"
+    paper = "Table 12"
+
+    def cells(self, seeds, quick):
+        return ErrorTable().cells(seeds, quick)
+
+    def present(self, results):
+        ordered = sorted(results, key=lambda pair: SYSTEMS.index(pair[0].inputs["system"]))
+        return [_seconds(ordered), _ratios(ordered)]
+
+
+def _seconds(results) -> Heading:
+    rows = []
+    for cell, result in results:
+        system, model = cell.inputs["system"], cell.inputs["model"]
+        train, compiling = ([entry["seconds"][name] for entry in result["seeds"]] for name in ("train", "compile"))
+        integrator = "RK4" if model == "mbd_node" else "-"
+        published = f"{SECONDS[system][model]:.2f}"
+        rows.append((system, label(cell), integrator, published, shown(train, ".2f"), f"{max(compiling):.1f}"))
+    text = (
+        "Seconds of training per seed, without labels and rollouts, as the paper counts. Here: one core of a CPU; "
+        "seeds train together and each is charged its share; compilation is counted apart, once for all seeds."
+    )
+    columns = ("system", "model", "integrator", "published (s)", "training (s)", "compilation (s)")
+    return Heading("Training times", text, columns, tuple(rows))
+
+
+def _ratios(results) -> Heading:
+    found = {
+        (cell.inputs["system"], cell.inputs["model"]): middle([entry["seconds"]["train"] for entry in result["seeds"]])
+        for cell, result in results
+        if cell.inputs["model"] in ("fnode", "mbd_node")
+    }
+    epochs = {key: _steps(cell) for cell, _ in results for key in [(cell.inputs["system"], cell.inputs["model"])]}
+    rows = []
+    for system, seconds in SECONDS.items():
+        ours = found[system, "mbd_node"] / found[system, "fnode"]
+        per_epoch = ours * epochs[system, "fnode"] / epochs[system, "mbd_node"]
+        rows.append((system, f"{seconds['mbd_node'] / seconds['fnode']:.1f}", f"{ours:.1f}", f"{per_epoch:.1f}"))
+    text = (
+        "How many times longer MBD-NODE trains than FNODE. The paper's conclusions say one to two orders of "
+        "magnitude; its own table says about two, with 300 epochs against 450."
+    )
+    return Heading("MBD-NODE over FNODE", text, ("system", "published", "here", "here, per epoch"), tuple(rows))
+
+
+def _steps(cell) -> int:
+    """Epochs of a training: what the cell says, or its recipe."""
+    inputs = cell.inputs
+    settings = {"model": inputs["model"], **inputs.get("settings", {})}
+    return resolved(settings, inputs["recipe"], inputs["system"]).training.epochs

@@ -1,0 +1,275 @@
+"""The paper's suite: cells that are computed once, workers, and what tables and figures make of them."""
+
+import json
+import os
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from fnode.analysis.error_decomposition import slope
+from fnode.bench import EXPERIMENTS, AbstractExperiment, Cell, Drawing, Heading, Store, local_workers, run_bench
+from fnode.bench import schematics as drawings
+from fnode.bench.error_analysis import DURATION, EXPECTED, STEPS
+from fnode.bench.experiment import shown
+from fnode.bench.hyperparameters import of_recipe
+from fnode.bench.published import COMMON, ERRORS, HYPERPARAMETERS, SECONDS
+from fnode.bench.tasks import TASKS
+from fnode.bench.tasks.error_analysis import label_and_solver_errors
+from fnode.bench.tasks.learned import learned
+from fnode.cli import main
+from fnode.errors import InputError
+from fnode.mechanisms import Minimal
+from fnode.report.document import coded
+from fnode.systems import DoublePendulum, ForcedCartPole, TripleMassSpringDamper
+from fnode.trajectory import State
+
+
+class Squares(AbstractExperiment):
+    """Numbers and their squares."""
+
+    name = "squares"
+    title = "Squares"
+
+    def cells(self, seeds, quick):
+        return [Cell("square", {"number": number}) for number in range(seeds)]
+
+    def present(self, results):
+        rows = tuple((str(cell.inputs["number"]), str(result["square"])) for cell, result in results)
+        return [Heading("All", "Numbers and squares.", ("number", "square"), rows)]
+
+
+class Roots(Squares):
+    """Another view of the same cells."""
+
+    name = "roots"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """A task that counts how often it is asked, and is interrupted once."""
+    numbers = []
+
+    def square(number):
+        if number == 3 and "interrupted" not in numbers:
+            numbers.append("interrupted")
+            raise KeyboardInterrupt
+        if number == 13:
+            raise InputError("thirteen")
+        numbers.append(number)
+        return {"square": number**2, "arrays": {"part.one": np.arange(number, dtype=float)}}
+
+    monkeypatch.setitem(TASKS, "square", square)
+    return numbers
+
+
+def test_finished_cells_are_kept_through_interrupts_and_repeats(tmp_path, asked):
+    with pytest.raises(KeyboardInterrupt):
+        run_bench([Squares()], tmp_path, seeds=5, quick=False)
+    asked.clear()
+    asked.append("interrupted")
+    (first,) = run_bench([Squares()], tmp_path, seeds=5, quick=False)
+    (second,) = run_bench([Squares()], tmp_path, seeds=5, quick=False)
+    assert sorted(asked[1:]) == sorted(set(asked[1:]))
+    assert first.tables == second.tables
+    assert first.tables[0].rows[4] == ("4", "16")
+    assert "| 4 | 16 |" in (tmp_path / "squares.md").read_text()
+    assert r"4 & 16 \\" in (tmp_path / "squares.tex").read_text()
+
+
+def test_experiments_share_cells(tmp_path, asked):
+    run_bench([Squares(), Roots()], tmp_path, seeds=3, quick=False)
+    assert sorted(asked) == [0, 1, 2]
+
+
+def test_a_failed_cell_costs_its_own_experiment_only(tmp_path, asked):
+    asked.append("interrupted")
+
+    class Unlucky(Squares):
+        name = "unlucky"
+
+        def cells(self, seeds, quick):
+            return [Cell("square", {"number": number}) for number in (1, 13)]
+
+    squares, unlucky = run_bench([Squares(), Unlucky()], tmp_path, seeds=2, quick=False)
+    assert squares.tables
+    assert not unlucky.tables
+    assert unlucky.failed == ("square 13: thirteen",)
+
+
+def test_other_inputs_and_other_code_have_other_folders(tmp_path, asked, monkeypatch):
+    store = Store(tmp_path)
+    one, two = Cell("square", {"number": 1}), Cell("square", {"number": 2})
+    assert store.path(one) == store.path(Cell("square", {"number": 1}, weight=3.0))
+    assert store.path(one) != store.path(two)
+    store.save(two, TASKS["square"](2))
+    kept = store.load(two)
+    assert kept is not None
+    assert kept["square"] == 4
+    np.testing.assert_array_equal(kept["arrays"]["part.one"], [0.0, 1.0])
+    before = store.path(one)
+    monkeypatch.setattr("fnode.bench.store.code_version", lambda task: "another")
+    assert store.path(one) != before
+    assert store.load(two) is None
+
+
+def nothing():
+    """What workers prepare in these tests."""
+
+
+def test_workers_have_a_core_each_and_end_with_an_interrupt():
+    with pytest.raises(KeyboardInterrupt), local_workers(2, nothing) as executor:  # noqa: PT012
+        found = [executor.submit(os.sched_getaffinity, 0) for _ in range(2)]
+        assert all(len(future.result()) == 1 for future in found)
+        worker = executor.submit(os.getpid).result()
+        executor.submit(time.sleep, 60)
+        raise KeyboardInterrupt
+    for _ in range(100):
+        try:
+            os.waitpid(worker, os.WNOHANG)
+            os.kill(worker, 0)
+        except (ChildProcessError, ProcessLookupError):
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a worker outlived the command")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_values_with_cells_of_known_tasks(name):
+    experiment = EXPERIMENTS[name]
+    assert experiment.name == name
+    cells = experiment.cells(2, quick=False)
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert len(experiment.cells(1, quick=True)) <= len(cells)
+    for cell in cells + experiment.cells(1, quick=True):
+        assert cell.task in TASKS
+        assert json.loads(json.dumps(cell.inputs)) == cell.inputs
+
+
+def test_every_figure_and_table_of_the_paper_is_somewhere():
+    """Fig. 1 shows the method, not a result; everything else has an experiment."""
+    told = " ".join(experiment.paper for experiment in EXPERIMENTS.values())
+    figures = {
+        int(word.strip(",")) for before, word in zip(told.split(), told.split()[1:], strict=False) if before == "Fig."
+    }
+    assert figures == set(range(2, 27))
+
+
+def test_medians_and_ranges_count_a_lost_rollout_as_infinite():
+    assert shown([1.0, None, 3.0], ".0f") == "3 (1 .. inf)"
+    assert shown([0.5], ".2f", " %") == "0.50 %"
+    assert shown([], ".1e") == "-"
+
+
+def test_latex_tables_escape_what_latex_reads_otherwise():
+    text = Heading("a_b", "100 %", ("x & y",), (("<1>",),)).latex()
+    assert r"a\_b. 100 \%" in text
+    assert r"x \& y \\" in text
+    assert "$<$1$>$" in text
+
+
+def test_words_between_backticks_are_code_and_nothing_is_run():
+    assert coded("`a` <b>") == "<code>a</code> &lt;b&gt;"
+
+
+def test_the_published_tables_name_the_same_systems_and_models():
+    assert {system: set(models) for system, models in ERRORS.items()} == {
+        system: set(models) for system, models in SECONDS.items()
+    }
+
+
+@pytest.mark.parametrize(("number", "system"), HYPERPARAMETERS)
+def test_the_recipe_paper_is_what_the_tables_print(number, system):
+    for model, special in HYPERPARAMETERS[number, system].items():
+        printed, here = {**COMMON, **special}, of_recipe(system, model)
+        if (model, system) == ("lstm", "cart_pole"):
+            printed.pop("activations"), here.pop("activations")  # printed without the sigmoids an LSTM has
+        assert printed == here
+
+
+def test_slopes_of_labels_and_integrator_are_those_of_theory():
+    steps = STEPS[::7]
+    found = label_and_solver_errors(steps)["errors"]
+    for name, expected in EXPECTED.items():
+        assert slope(DURATION / np.array(steps), np.array(found[name])) == pytest.approx(expected, abs=0.15)
+    ends, inside = np.array(found["boundary, first order"]), np.array(found["interior"])
+    np.testing.assert_allclose(found["overall, first-order ends"], ends + inside)
+
+
+@pytest.mark.parametrize(
+    ("sketch", "system"),
+    [
+        (drawings.chain(), TripleMassSpringDamper()),
+        (drawings.double_pendulum(), DoublePendulum()),
+        (drawings.cart_pole(), ForcedCartPole()),
+    ],
+)
+def test_what_is_drawn_moves_as_the_system(sketch, system):
+    n = len(system.columns.coordinates)
+    q, v, u = jax.random.normal(jax.random.key(0), (3, n))
+    u = u[: len(system.columns.inputs)] if system.columns.inputs else None
+    drawn = jax.jit(Minimal(sketch.mechanism, sketch.pose).acceleration)(0.0, State(q, v), u)
+    np.testing.assert_allclose(drawn, system.acceleration(0.0, State(q, v), u), rtol=1e-9)
+
+
+def test_a_training_looked_at_on_its_way_ends_where_it_ends():
+    found = learned(
+        "triple_mass_spring_damper", "fnode", "paper", 2, {"training": {"epochs": 3, "batch": 60}}, track=True
+    )
+    track = found["track"]
+    assert track["epochs"][-1] == 3
+    assert np.all(np.diff(track["seconds"]) > 0)
+    assert track["seconds"][-1] == pytest.approx(np.mean([entry["seconds"]["train"] for entry in found["seeds"]]))
+    assert track["mse"][-1] == pytest.approx([entry["mse"]["test"] for entry in found["seeds"]])
+    assert found["arrays"]["0.predicted"].shape == (2, 400, 6)
+    study = EXPERIMENTS["triple_mass_spring_damper"]
+    results = [(cell, found) for cell in study.cells(2, quick=True)]
+    motion, phase = study.figures(results)
+    assert len(motion.figure.axes) == 6
+    assert len(phase.figure.axes) == 12
+    assert all(axes.get_ylabel().endswith(("(m)", "(m/s)")) for axes in motion.figure.axes)
+    (tracked,) = EXPERIMENTS["tracking"].figures(results)
+    assert "(s)" in tracked.figure.axes[0].get_xlabel()
+
+
+def test_the_vehicle_is_shown_as_soon_as_there_is_one():
+    """Its tables and figure from motions made up for the purpose: a path that ends 5 m off."""
+    ts = np.linspace(0.0, 1.0, 11)
+    truth = np.stack([ts, 0 * ts, 0 * ts, ts], axis=1)
+    off = truth + np.array([3.0, 4.0, 0.0, 0.0])
+    entry = {"name": "test 1", "split": "test", "parameters": {"l": 2.7}, "mse": {"full": 6.25}, "final_error": 5.0}
+    result = {
+        "trajectories": [{**entry, "name": "grid", "split": "train"}, entry],
+        "training": [11, 0],
+        "chosen": 0,
+        "arrays": {"1.truth": truth, "1.predicted": off[None]},
+    }
+    study = EXPERIMENTS["vehicle"]
+    results = [(study.cells(1, quick=True)[0], result)]
+    _, cases, training = study.present(results)
+    assert ("optimiser", "AdamW (here Adam)") in training.rows or ("optimiser", "AdamW") in training.rows
+    assert cases.rows == (("test 1", "l = 2.7", "5.00e+00", "6.2e+00"),)
+    (drawing,) = study.figures(results)
+    assert isinstance(drawing, Drawing)
+    assert len(drawing.figure.axes) == 1
+
+
+def test_the_page_holds_everything_and_needs_no_network(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        sys, "argv", ["fnode", "bench", "hyperparameters", "schematics", "vehicle", "-o", str(tmp_path / "b")]
+    )
+    with pytest.raises(SystemExit) as stop:
+        main()
+    out = capsys.readouterr().out
+    assert stop.value.code == 0
+    assert "Table 6: slider_crank" in out
+    page = (tmp_path / "b" / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert 'src="http' not in page
+    assert "learning rate decay" in page
+    for name in ("fig07_triple_mass_spring_damper", "fig10_double_pendulum", "fig13_slider_crank", "fig21_cart_pole"):
+        assert (tmp_path / "b" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "b" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
