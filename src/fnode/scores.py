@@ -17,6 +17,7 @@ from fnode.metrics import energy_drift, mse, rmse
 from fnode.model import Model
 from fnode.recording import Recording
 from fnode.selection import Verdict, describe
+from fnode.systems import AbstractMechanical
 from fnode.trajectory import State, Trajectory
 
 PARTS = ("full", "train", "test")
@@ -144,7 +145,7 @@ def _columns(run: Run, part: Trained, predictions: Sequence[State], which: str) 
 
 def _drift(run: Run, part: Trained, predictions: Sequence[State]) -> float | None:
     system = run.system
-    if system is None or not system.conservative:
+    if not isinstance(system, AbstractMechanical) or not system.conservative:
         return None
     drifts = []
     for predicted, recording in zip(predictions, part.recordings, strict=True):
