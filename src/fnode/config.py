@@ -10,6 +10,7 @@ import tomli_w
 
 from fnode.errors import InputError
 from fnode.io import Roles
+from fnode.models import Kinematics
 
 
 class Section(pydantic.BaseModel):
@@ -91,6 +92,7 @@ class Network(Section):
     degree: pydantic.NonNegativeInt = 2  # of the terms of a library
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2
+    kinematics: Kinematics = "free"  # of a system of first order: `rolling` learns only how heading and speed change
     inputs: Literal["state", "positions"] = "state"
     angles: Literal["plain", "sincos"] = "plain"  # how the network is shown coordinates that are angles
     scale: bool = False

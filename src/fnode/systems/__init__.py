@@ -1,7 +1,7 @@
 """The paper's systems, one mechanism per file."""
 
 from fnode.errors import choose
-from fnode.systems._base import AbstractMechanical, AbstractSystem, Case, Protocol
+from fnode.systems._base import AbstractFirstOrder, AbstractMechanical, AbstractSystem, Case, Protocol
 from fnode.systems.cart_pole import CartPole, ForcedCartPole
 from fnode.systems.double_pendulum import DoublePendulum
 from fnode.systems.mass_spring import MassSpring, MassSpringDamper
@@ -31,6 +31,7 @@ def system_named(name: str) -> type[AbstractSystem]:
 
 __all__ = [
     "SYSTEMS",
+    "AbstractFirstOrder",
     "AbstractMechanical",
     "AbstractSystem",
     "CartPole",

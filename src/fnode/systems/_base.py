@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from fnode.constraints import Holonomic
 from fnode.field import AbstractAcceleration, AbstractField
-from fnode.signals import Constant
+from fnode.signals import AbstractSignal, Constant
 from fnode.trajectory import Columns, State, Trajectory
 
 Parameter = float | Float[Array, ""]
@@ -83,6 +83,42 @@ class AbstractSystem(AbstractField):
     def exact(self, x0: State, ts: Float[Array, " samples"]) -> State | None:
         """The motion in closed form, where there is one."""
         return None
+
+
+class AbstractFirstOrder(AbstractSystem):
+    """A system whose coordinates have rates of their own, written component by component.
+
+    Components may be numbers or arrays: thousands of motions side by side are arrays, which a compiler turns into
+    loops without gaps.
+    """
+
+    place: ClassVar[tuple[str, ...]] = ()  # the coordinates that say where it is, for distances
+
+    @abc.abstractmethod
+    def inputs(self, t) -> tuple:
+        """The inputs of the experiment at a time, the same for every motion."""
+
+    @abc.abstractmethod
+    def rates(self, q: tuple, u: tuple) -> tuple:
+        """The rate of each coordinate under inputs and parameters `u`."""
+
+    def __call__(self, t, x, u=None):
+        assert u is not None
+        return State(jnp.stack(self.rates(tuple(x.q), tuple(u))), x.v)
+
+    def control(self, parameters):
+        return Experiment(self, jnp.asarray(parameters))
+
+
+class Experiment(AbstractSignal):
+    """The inputs of a system's experiment beside the parameters of one motion."""
+
+    system: AbstractFirstOrder
+    parameters: Float[Array, " parameters"]
+
+    def __call__(self, t):
+        inputs = jnp.stack(self.system.inputs(t)).astype(self.parameters.dtype)
+        return jnp.concatenate([inputs, self.parameters])
 
 
 class AbstractMechanical(AbstractSystem, AbstractAcceleration):

@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from fnode.signals import AbstractSignal
-from fnode.systems._base import AbstractSystem, Case, Parameter, Protocol
-from fnode.trajectory import Column, Columns, State
+from fnode.systems._base import AbstractFirstOrder, Case, Parameter, Protocol
+from fnode.systems.sincos import sincos
+from fnode.trajectory import Column, Columns
 
 PARAMETERS = (
     Column("l", "m"),
@@ -41,7 +40,7 @@ TESTS = {
 ON_THE_GRID = ("1", "2")
 
 
-class Vehicle(AbstractSystem):
+class Vehicle(AbstractFirstOrder):
     """The paper's vehicle of four states: it rolls where it heads, and one motor drives its wheels.
 
     `torque_factor` is the 2 that the paper prints before the motor torque; its released code has 1.
@@ -58,20 +57,29 @@ class Vehicle(AbstractSystem):
     protocol: ClassVar[Protocol] = Protocol(q=(0.0, 0.0, 0.0, 0.0), v=(), train=1500, test=500)
     data_solver: ClassVar[str | None] = "rk4"
     ranges: ClassVar[dict[str, tuple[float, float]]] = RANGES
+    place: ClassVar[tuple[str, ...]] = ("x", "y")
 
-    def __call__(self, t, x, u=None):
-        assert u is not None
-        _, _, theta, v = x.q
+    def inputs(self, t):
+        """Throttle and steering: the throttle opens to one half within 4 s; after 5 s it falls off slowly while the
+        steering swings. The paper does not print them; they are those of the code its authors released."""
+        later = t - 5.0
+        opening = 0.25 * (1 - jnp.cos(jnp.pi * jnp.minimum(t / 4, 1.0)))
+        alpha = jnp.where(later <= 0, opening, 0.5 * jnp.exp(-later / 10))
+        return alpha, jnp.where(later <= 0, 0.0, 0.4 * jnp.sin(2 * jnp.pi * 0.3 * later))
+
+    def rates(self, q, u):
+        _, _, theta, v = q
         alpha, delta, wheelbase, beta, gamma, inertia, radius, c0, c1, tau0, omega0 = u
         omega = v / (radius * gamma)
         torque = alpha * (tau0 - tau0 / omega0 * omega) - c1 * omega - c0
-        rates = [
-            v * jnp.cos(theta),
-            v * jnp.sin(theta),
-            v * jnp.tan(beta * delta) / wheelbase,
+        sine, cosine = sincos(theta)
+        rise, run = sincos(beta * delta)
+        return (
+            v * cosine,
+            v * sine,
+            v * rise / (run * wheelbase),
             self.torque_factor * torque * gamma / inertia * radius,
-        ]
-        return State(jnp.stack(rates), x.v)
+        )
 
     @property
     def conservative(self):
@@ -84,23 +92,3 @@ class Vehicle(AbstractSystem):
             Case(name, *((train, test) if name in ON_THE_GRID else (0, train + test)), parameters)
             for name, parameters in TESTS.items()
         )
-
-    def control(self, parameters):
-        return Drive(jnp.asarray(parameters))
-
-
-class Drive(AbstractSignal):
-    """Throttle and steering over time, the same for every vehicle, beside the vehicle's parameters.
-
-    The throttle opens to one half within 4 s; after 5 s it falls off slowly while the steering swings. The paper does
-    not print these signals; they are those of the code its authors released.
-    """
-
-    parameters: Float[Array, " parameters"]
-
-    def __call__(self, t):
-        later = t - 5.0
-        opening = 0.25 * (1 - jnp.cos(jnp.pi * jnp.minimum(t / 4, 1.0)))
-        alpha = jnp.where(later <= 0, opening, 0.5 * jnp.exp(-later / 10))
-        delta = jnp.where(later <= 0, 0.0, 0.4 * jnp.sin(2 * jnp.pi * 0.3 * later))
-        return jnp.concatenate([jnp.stack([alpha, delta]).astype(self.parameters.dtype), self.parameters])
