@@ -31,8 +31,9 @@ from fnode.recipes import default_recipe
 from fnode.recording import Recording
 from fnode.selection import Verdict, select
 from fnode.solvers import solver_named
+from fnode.streaming import fit_streamed
 from fnode.systems import AbstractSystem
-from fnode.training import Adam, Progress, fit
+from fnode.training import Adam, Fit, Progress, fit
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
@@ -164,7 +165,9 @@ def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]
 
 
 def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
-    """What every seed learns from the labelled training parts of one start."""
+    """What every seed learns from the labelled training parts of one start, or from a stream."""
+    if config.stream.design:
+        return follow_stream(config, prepared, start, watch)
     if config.training.optimiser != "least_squares":
         return descend(config, prepared, start, watch)
     found = []
@@ -227,7 +230,23 @@ def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tup
         report=lambda progress: watch.report(start, progress),
         resume_from=lambda fresh: watch.resume_from(start, fresh),
     )
-    # Seeds train together: each is charged its share of the training and all of the compilation.
+    return each_seed(config, fitted)
+
+
+def follow_stream(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
+    """Fit all seeds at once to a stream of training data."""
+    fitted = fit_streamed(
+        config,
+        builtin(config),
+        prepared.recordings[0].truth.columns,
+        report=lambda progress: watch.report(start, progress),
+        resume_from=lambda fresh: watch.resume_from(start, fresh),
+    )
+    return each_seed(config, fitted)
+
+
+def each_seed(config: Config, fitted: Fit) -> tuple[Learned, ...]:
+    """Seeds that trained together: each is charged its share of the training and all of the compilation."""
     share = fitted.seconds_train / config.seeds
     return tuple(
         Learned(one_of(fitted.models, seed), config.network, history, fitted.seconds_compile, share)

@@ -21,6 +21,7 @@ from fnode.recipes import recipe_values
 from fnode.recording import Recording
 from fnode.selection import Part
 from fnode.solvers import solver_named
+from fnode.streaming import stream_of
 from fnode.systems import AbstractSystem, configured, recordings, system_named
 from fnode.training import Labelled, check_batch
 from fnode.trajectory import State, Trajectory
@@ -72,10 +73,13 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
     for source in sources:
         began = time.perf_counter()
         recorded = source()
-        labels = _labels(recorded, config.labels.labels)
-        recorded = known(recorded, labels)
+        labels = () if config.stream.design else _labels(recorded, config.labels.labels)
+        recorded = recorded if config.stream.design else known(recorded, labels)
         prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
     check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
+    if config.stream.design:
+        stream_of(config, builtin(config))
+        return prepared
     for recorded in prepared:
         batch_size(config, training_samples(config, recorded)[1])
     return prepared
@@ -106,6 +110,8 @@ def batch_size(config: Config, samples: PyTree) -> int:
     """The size of a batch, found to fit the samples."""
     count = jax.tree.leaves(samples)[0].shape[0]
     batch = count if config.training.batch == "all" else config.training.batch
+    if not isinstance(batch, int):
+        raise InputError(f"got batches of {', '.join(map(str, batch))}: only a stream takes several sizes (set design)")
     check_batch(batch, count)
     return batch
 

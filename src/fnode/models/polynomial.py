@@ -9,11 +9,12 @@ import jax.scipy.linalg
 import numpy as np
 from jaxtyping import Array, Float
 
+HIGHEST_POWER = 3  # of one variable: four values on a grid cannot tell a fourth power from lower ones
 RIDGE = 1e-12  # of the mean square of a term: enough for Cholesky's method, too little to see
 
 
 class Polynomial(eqx.Module):
-    """All products of up to `degree` of the variables, each with a coefficient; training never changes them."""
+    """Products of up to `degree` of the variables, each with a coefficient; training never changes them."""
 
     coefficients: Float[Array, "outputs terms"]
     degree: int = eqx.field(static=True)
@@ -43,6 +44,7 @@ def products(variables: int, degree: int) -> list[tuple[int, ...]]:
         term
         for size in range(1, degree + 1)
         for term in itertools.combinations_with_replacement(range(variables), size)
+        if max(map(term.count, term)) <= HIGHEST_POWER
     ]
 
 

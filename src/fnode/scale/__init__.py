@@ -1,0 +1,19 @@
+"""Learning from more data than fits into memory, on more than one machine."""
+
+from fnode.scale.design import DESIGNS, AbstractDesign, Grid, Random, Sobol
+from fnode.scale.fit import fit_stream
+from fnode.scale.shuffle import Shuffle
+from fnode.scale.stream import AbstractStream, SimulatedStream, simulate_side_by_side
+
+__all__ = [
+    "DESIGNS",
+    "AbstractDesign",
+    "AbstractStream",
+    "Grid",
+    "Random",
+    "Shuffle",
+    "SimulatedStream",
+    "Sobol",
+    "fit_stream",
+    "simulate_side_by_side",
+]

@@ -20,6 +20,10 @@ from fnode.training import Adam, Diverged, Fit, Progress
 LANES = "lanes"  # the axis of the devices, along which a block is cut
 
 
+class Lost(InputError):
+    """Another process of the job is gone; what was kept last is in the last checkpoint."""
+
+
 def fit_stream(
     models: PyTree,
     loss: Callable,
@@ -113,10 +117,18 @@ def fit_stream(
             programs = {batch: jax.jit(lambda *a, b=batch: advance(b, *a)).lower(progress, fixed, block).compile()}
             compile_seconds += time.perf_counter() - began
         began = time.perf_counter()
-        progress = programs[batch](progress, fixed, block)
-        done += 1
-        block = fetched(done) if done < total else None  # while the devices are busy
-        jax.block_until_ready(progress)
+        try:
+            progress = programs[batch](progress, fixed, block)
+            done += 1
+            block = fetched(done) if done < total else None  # while the devices are busy
+            jax.block_until_ready(progress)
+        except jax.errors.JaxRuntimeError:
+            if jax.process_count() == 1:
+                raise
+            raise Lost(
+                f"process {jax.process_index()} of {jax.process_count()} lost another one after {done} of {total} "
+                "blocks: start all of them again with --resume"
+            ) from None
         train_seconds += time.perf_counter() - began
         report(progress)
         if np.any(np.asarray(progress.failed) >= 0):
@@ -145,7 +157,9 @@ def shared(tree: PyTree, replicated: NamedSharding) -> PyTree:
     """The same arrays on every device: those of the first process."""
     if jax.process_count() > 1:
         tree = multihost_utils.broadcast_one_to_all(tree)
-    return jax.tree.map(lambda leaf: jax.make_array_from_callback(leaf.shape, replicated, np.asarray(leaf).__getitem__), tree)
+    return jax.tree.map(
+        lambda leaf: jax.make_array_from_callback(leaf.shape, replicated, np.asarray(leaf).__getitem__), tree
+    )
 
 
 def _steps(leaf, share: int):

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from functools import cached_property
 
 import jax
@@ -124,7 +125,8 @@ def simulate_side_by_side(
     """The coordinates of many motions of a system from its usual start, each under parameters of its own."""
     constant = tuple(parameters.T)
     start = tuple(jnp.full(parameters.shape[:1], value, parameters.dtype) for value in system.protocol.q)
-    return solver.solve(
+    solve: Callable[..., tuple] = solver.solve  # its schemes take any tree of arrays for a state
+    return solve(
         lambda t, q, u: system.rates(q, u), start, ts.astype(parameters.dtype), lambda t: (*system.inputs(t), *constant)
     )
 
