@@ -1,5 +1,6 @@
 """Experiments, run cell by cell and kept."""
 
+from fnode.bench.cluster import cluster_workers
 from fnode.bench.data_efficiency import DataEfficiency
 from fnode.bench.energy_table import EnergyTable
 from fnode.bench.error_table import ErrorTable
@@ -23,5 +24,6 @@ __all__ = [
     "Heading",
     "LabelStudy",
     "Store",
+    "cluster_workers",
     "run_bench",
 ]

@@ -1,5 +1,6 @@
 """Running experiments: every cell once, whatever interrupts it."""
 
+import concurrent.futures
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -16,22 +17,33 @@ def run_bench(
     *,
     seeds: int,
     quick: bool,
+    executor: concurrent.futures.Executor | None = None,
     report: Callable[[str, Cell, int, int], None] = lambda name, cell, done, total: None,
 ) -> dict[str, list[Heading]]:
     """Compute what is missing, then write the tables and figures of each experiment and return the tables.
 
-    `report` is told before each cell: the experiment, the cell, how many are done and how many there are.
+    An executor computes cells elsewhere, in any order; results are stored here. `report` is told before each cell, or
+    after it when an executor is at work: the experiment, the cell, how many are done and how many there are.
     """
     store = Store(folder)
     work = [(experiment, cell) for experiment in experiments for cell in experiment.cells(seeds, quick)]
-    finished: dict[str, list] = {experiment.name: [] for experiment in experiments}
-    for done, (experiment, cell) in enumerate(work):
-        result = store.load(experiment.name, cell)
-        if result is None:
+    missing = [(experiment, cell) for experiment, cell in work if store.load(experiment.name, cell) is None]
+    done = len(work) - len(missing)
+    if executor is None:
+        for experiment, cell in missing:
             report(experiment.name, cell, done, len(work))
-            result = experiment.compute(cell)
-            store.save(experiment.name, cell, result)
-        finished[experiment.name].append((cell, result))
+            store.save(experiment.name, cell, experiment.compute(cell))
+            done += 1
+    else:
+        waiting = {executor.submit(experiment.compute, cell): (experiment, cell) for experiment, cell in missing}
+        for future in concurrent.futures.as_completed(waiting):
+            experiment, cell = waiting[future]
+            store.save(experiment.name, cell, future.result())
+            done += 1
+            report(experiment.name, cell, done, len(work))
+    finished: dict[str, list] = {experiment.name: [] for experiment in experiments}
+    for experiment, cell in work:
+        finished[experiment.name].append((cell, store.load(experiment.name, cell)))
     tables = {}
     for experiment in experiments:
         tables[experiment.name] = experiment.present(finished[experiment.name])
