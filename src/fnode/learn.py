@@ -274,6 +274,8 @@ def best_member(model: Model, trained: Sequence[Trained]) -> int:
     for number, part in enumerate(parts):
         least = model.forecaster(number).needs + 1
         stretches = [window for recording in part.recordings for window in _windows(recording, least)]
+        if not stretches:
+            return 0  # a stream of files keeps no training part to choose by
         errors.append(np.mean([_window_error(model, number, window) for window in stretches]))
     return int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
 

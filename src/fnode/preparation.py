@@ -65,6 +65,8 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
         if roles:
             raise InputError(f"got data.{roles[0]} for the built-in system {config.system}: roles are for files")
         sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
+    elif files and config.starts == 1 and config.stream.design:
+        sources = [lambda: tuple(Recording(name, part, None, sampled_control(part)) for name, part in files.items())]
     elif files and config.starts == 1:
         sources = [functools.partial(split, files, config.data.split)]
     else:
@@ -74,7 +76,7 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
         began = time.perf_counter()
         recorded = source()
         labels = () if config.stream.design else _labels(recorded, config.labels.labels)
-        recorded = recorded if config.stream.design else known(recorded, labels)
+        recorded = known(recorded, labels)
         prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
     check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
     if config.stream.design:
@@ -177,7 +179,7 @@ def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Reco
     """The recordings with every state known; the training part is estimated from itself alone."""
     made, rest = [], iter(labels)
     for recording in recorded:
-        observed = None if recording.observed is None else estimated(recording.observed, next(rest))
+        observed = None if recording.observed is None else estimated(recording.observed, next(rest, None))
         made.append(dataclasses.replace(recording, truth=estimated(recording.truth), observed=observed))
     return tuple(made)
 

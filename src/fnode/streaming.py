@@ -1,6 +1,7 @@
 """From a configuration to a stream of training data, and to models trained on it."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -11,12 +12,13 @@ from jaxtyping import PyTree
 from fnode.config import Config
 from fnode.derivatives import Difference, derivative_named
 from fnode.errors import InputError, choose
+from fnode.io import read, roles_given
 from fnode.model import untrained
-from fnode.scale import DESIGNS, AbstractStream, SimulatedStream, fit_stream
+from fnode.scale import DESIGNS, AbstractStream, ShardStream, SimulatedStream, fit_stream
 from fnode.solvers import AbstractFixedStep, solver_named
 from fnode.systems import AbstractFirstOrder, AbstractSystem
 from fnode.systems.simulate import lengths
-from fnode.training import Adam, Fit, Huber, Labelled, Progress, RateLoss, SquaredError
+from fnode.training import Adam, DerivativeLoss, Fit, Huber, Labelled, Progress, RateLoss, SquaredError
 from fnode.trajectory import Columns
 
 FIRST_LOOK = 8  # blocks that set scalers and polynomials
@@ -24,16 +26,41 @@ FIRST_LOOK = 8  # blocks that set scalers and polynomials
 
 def stream_of(config: Config, system: AbstractSystem | None) -> AbstractStream:
     """The stream that a configuration describes."""
+    settings = config.stream
     if config.model != "fnode":
-        raise InputError(f"got design={config.stream.design} for {config.model}: only fnode learns from a stream")
+        raise InputError(f"got design={settings.design} for {config.model}: only fnode learns from a stream")
+    if settings.design == "files":
+        return _shards(config)
     if not isinstance(system, AbstractFirstOrder):
         raise InputError(
-            f"got design={config.stream.design} for {config.system}: streams are simulated for systems of first order "
-            "such as vehicle"
+            f"got design={settings.design} for {config.system or 'files'}: streams are simulated for systems of first "
+            "order such as vehicle; files need design=files"
         )
     if config.starts > 1 or config.data.noise:
         raise InputError("a stream is simulated from one start and without noise: leave out --starts and --noise")
     return _simulated(config, system)
+
+
+def held_out(config: Config) -> tuple[str, ...]:
+    """The files that are read as a whole: all, or of a stream those that are for scoring alone."""
+    return config.files if config.stream.design is None else config.files[-config.stream.held_out :]
+
+
+def _shards(config: Config) -> ShardStream:
+    """The files of a configuration as a stream, but for those held out."""
+    if config.system:
+        raise InputError(f"got design=files for the built-in system {config.system}: choose grid, random or sobol")
+    settings = config.stream
+    if settings.rows == "all":
+        raise InputError("got rows=all for a stream of files: give the number of samples, block x rows of each file")
+    return ShardStream(
+        tuple(Path(file) for file in config.files[: -settings.held_out]),
+        lambda file: read(file, gaps=config.data.gaps, **roles_given(config.data.roles)),
+        config.labels.labels,
+        lanes=settings.block,
+        rows=settings.rows,
+        seed=config.seed,
+    )
 
 
 def _simulated(config: Config, system: AbstractFirstOrder) -> SimulatedStream:
@@ -86,9 +113,10 @@ def fit_streamed(
         batches: tuple[int, ...] = (stream.lanes * stream.rows,)
     else:
         batches = (settings.batch,) if isinstance(settings.batch, int) else settings.batch
+    penalty = SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)
     return fit_stream(
         models,
-        RateLoss(SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)),
+        RateLoss(penalty) if columns.first_order else DerivativeLoss(penalty),
         stream,
         Adam(
             learning_rate=settings.learning_rate,

@@ -17,22 +17,14 @@ def cluster_workers(
 ) -> Iterator[concurrent.futures.Executor]:
     """An executor whose work is done by the workers of the scheduler at `address`.
 
-    Every worker calls `prepare` once, also one that joins later. Work of a worker that dies is done again by another;
-    only work on which several workers died is given up. `workers` is for a local cluster: one process per core by
+    A worker calls `prepare` before its work. Work of a worker that dies is done again by another; only work on which
+    several workers died is given up. `workers` is for a local cluster: one process per core by
     default.
     """
     try:
         import distributed
     except ModuleNotFoundError:
         raise InputError("a cluster needs dask: pip install 'fnode[cluster]'") from None
-
-    class Preparation(distributed.WorkerPlugin):
-        """What a worker does before its first cell."""
-
-        name = "fnode"
-
-        def setup(self, worker):
-            prepare()
 
     with contextlib.ExitStack() as stack:
         if address == LOCAL:
@@ -46,5 +38,19 @@ def cluster_workers(
             raise InputError(
                 f"no scheduler at {address}: start one with `dask scheduler`, or give --scheduler {LOCAL} ({error})"
             ) from None
-        client.register_plugin(Preparation())
-        yield client.get_executor(pure=False)
+        yield Prepared(prepare, client.get_executor(pure=False))
+
+
+class Prepared(concurrent.futures.Executor):
+    """An executor that has every worker, also one that joined late, prepare itself before its work."""
+
+    def __init__(self, prepare: Callable[[], None], workers: concurrent.futures.Executor):
+        self.prepare, self.workers = prepare, workers
+
+    def submit(self, fn, /, *args, **kwargs):
+        return self.workers.submit(_after, self.prepare, fn, *args, **kwargs)
+
+
+def _after(prepare: Callable[[], None], work: Callable, *args, **kwargs):
+    prepare()
+    return work(*args, **kwargs)

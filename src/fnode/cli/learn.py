@@ -64,9 +64,10 @@ def learn(
 def take_part(config) -> None:
     """Train with the other processes; the first of them keeps the results."""
     from fnode.learn import run
-    from fnode.preparation import prepare
+    from fnode.preparation import prepare, read_as
+    from fnode.streaming import held_out
 
-    run(config, prepare(config))
+    run(config, prepare(config, read_as(config, held_out(config)) if config.files else None))
 
 
 def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
@@ -76,13 +77,14 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     from fnode.methods import check_method
     from fnode.preparation import prepare, read_as
     from fnode.run_folder import REPORT, RunFolder
+    from fnode.streaming import held_out
 
     folder = RunFolder(output)
     if resume and folder.finished:
         console.print(f"{output} is already finished", highlight=False)
         return
     folder.check(force=force, resume=resume)
-    files = read_as(config, config.files) if config.files else None
+    files = read_as(config, held_out(config)) if config.files else None
     prepared = prepare(config, files)  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
     assumption = check_method(config, prepared[0].recordings[0].truth.columns, None) if config.files else None

@@ -1,7 +1,8 @@
 """Learning from more data than fits into memory, on more than one machine."""
 
 from fnode.scale.design import DESIGNS, AbstractDesign, Grid, Random, Sobol
-from fnode.scale.fit import fit_stream
+from fnode.scale.fit import Lost, fit_stream
+from fnode.scale.shards import ShardStream
 from fnode.scale.shuffle import Shuffle
 from fnode.scale.stream import AbstractStream, SimulatedStream, simulate_side_by_side
 
@@ -10,7 +11,9 @@ __all__ = [
     "AbstractDesign",
     "AbstractStream",
     "Grid",
+    "Lost",
     "Random",
+    "ShardStream",
     "Shuffle",
     "SimulatedStream",
     "Sobol",

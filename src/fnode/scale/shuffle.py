@@ -32,7 +32,7 @@ class Shuffle:
         return values.astype(np.int64)
 
 
-def uniform(places: np.ndarray, seed: int) -> Float[np.ndarray, " places"]:
+def uniform(places: np.ndarray, seed: int) -> Float[np.ndarray, "*places"]:
     """One random number between 0 and 1 for each place."""
     bits = mixed(np.uint64(seed) + np.asarray(places, np.uint64) * GOLDEN)
     return (bits >> np.uint64(11)) * 2.0**-53
