@@ -8,6 +8,7 @@ scripts write it), and scipy's `solve_ivp` for one trajectory at a time. `--quic
 """
 
 import json
+import os
 import resource
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from _bench import interleaved, show
 
 from fnode.config import Network
 from fnode.derivatives import derivative_named
-from fnode.scale import Grid, SimulatedStream, fit_stream, simulate_side_by_side
+from fnode.scale import CHUNK, Grid, SimulatedStream, fit_stream, simulate_side_by_side
 from fnode.structures import fresh
 from fnode.systems import Vehicle
 from fnode.training import Adam, RateLoss
@@ -37,6 +38,8 @@ SHARE = "--share"  # what a child process is told: its rank, their number, a por
 
 def main():
     jax.config.update("jax_enable_x64", True)
+    if SHARE not in sys.argv:
+        jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))  # as `fnode learn` does
     if SHARE in sys.argv:
         rank, number, port = map(int, sys.argv[sys.argv.index(SHARE) + 1 :][:3])
         child(rank, number, port)
@@ -72,10 +75,13 @@ def throughput() -> dict:
     """Trajectory-steps per second, ours and peers in turns."""
     ts = DT * jnp.arange(SAMPLES)
     parameters = GRID.points(0, LANES)
-    ours = jax.jit(lambda p: simulate_side_by_side(SYSTEM, p, ts))
-    device = jnp.asarray(parameters)
+    chunks = LANES // (CHUNK * len(jax.devices()))
+    ours = jax.jit(lambda p: jax.lax.map(lambda part: simulate_side_by_side(SYSTEM, part, ts), p))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("lanes",))
+    cut = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "lanes"))
+    device = jax.device_put(parameters.reshape(chunks, LANES // chunks, -1), cut)
     jax.block_until_ready(ours(device))
-    last = np.stack([np.asarray(values[-1]) for values in ours(device)])
+    last = np.stack([np.asarray(values[:, -1]).ravel() for values in ours(device)])
     np.testing.assert_allclose(numpy_grid(parameters)[-1], last, atol=1e-9)
     np.testing.assert_allclose(python_loop(parameters[0], SAMPLES)[-1], last[:, 0], atol=1e-9)
     few = 200  # samples: loops in Python are slow

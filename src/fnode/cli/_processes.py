@@ -19,14 +19,15 @@ Rank = Annotated[int, typer.Option(envvar="FNODE_RANK", min=0, help="Which of th
 
 
 def join(coordinator: str | None, processes: int, rank: int) -> None:
-    """Become one of several processes; nothing happens where there is only one."""
+    """Become one of several processes; a single one makes a device of each of its cores instead."""
+    import jax
+
     if processes == 1:
+        jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))
         return
     if coordinator is None or rank >= processes:
         got = "no coordinator" if coordinator is None else f"rank {rank}"
         raise InputError(f"got {processes} processes and {got}: need --coordinator HOST:PORT and a rank below that")
-    import jax
-
     try:
         jax.distributed.initialize(coordinator, processes, rank, heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
     except RuntimeError as error:

@@ -54,7 +54,8 @@ def learn(
         return
     if processes > 1 and not complete.stream.design:
         raise InputError(f"got {processes} processes, but only a stream is shared among them: set a design")
-    join(coordinator, processes, rank)
+    if complete.stream.design:
+        join(coordinator, processes, rank)
     if rank > 0:
         take_part(complete)
         return

@@ -18,6 +18,8 @@ from fnode.systems import AbstractFirstOrder
 from fnode.training import Labelled
 from fnode.trajectory import State
 
+CHUNK = 128  # motions that a device simulates at a time
+
 
 class AbstractStream(abc.ABC):
     """An endless sequence of blocks; each holds `rows` samples in each of `lanes`, and an epoch has `blocks` of them.
@@ -93,6 +95,16 @@ class SimulatedStream(AbstractStream):
         return np.arange(first, first + len(points), dtype=np.uint32), points
 
     def labelled(self, fetched):
+        """Chunk by chunk, so that the motions of one stay in a core's cache; each device has its share of a chunk."""
+        lanes = fetched[0].shape[0]
+        width = CHUNK * jax.device_count()
+        chunks = lanes // width if lanes % width == 0 else 1
+        cut = lambda leaf: jnp.moveaxis(leaf.reshape(lanes // chunks, chunks, *leaf.shape[1:]), 1, 0)  # noqa: E731
+        parts = jax.tree.map(cut, fetched)
+        found = jax.lax.map(self._labelled_chunk, parts)
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, 1).reshape(lanes, *leaf.shape[2:]), found)
+
+    def _labelled_chunk(self, fetched):
         positions, parameters = fetched
         chosen = jax.vmap(self.draw)(positions)
         q = simulate_side_by_side(self.system, parameters, jnp.asarray(self.ts), self.solver)
@@ -123,11 +135,11 @@ def simulate_side_by_side(
     solver: AbstractFixedStep = RK4,
 ) -> tuple[Float[Array, "samples motions"], ...]:
     """The coordinates of many motions of a system from its usual start, each under parameters of its own."""
-    constant = tuple(parameters.T)
+    constants = system.constants(tuple(parameters.T))
     start = tuple(jnp.full(parameters.shape[:1], value, parameters.dtype) for value in system.protocol.q)
     solve: Callable[..., tuple] = solver.solve  # its schemes take any tree of arrays for a state
     return solve(
-        lambda t, q, u: system.rates(q, u), start, ts.astype(parameters.dtype), lambda t: (*system.inputs(t), *constant)
+        lambda t, q, inputs: system.rates(q, inputs, constants), start, ts.astype(parameters.dtype), system.inputs
     )
 
 

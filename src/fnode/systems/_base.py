@@ -99,12 +99,18 @@ class AbstractFirstOrder(AbstractSystem):
         """The inputs of the experiment at a time, the same for every motion."""
 
     @abc.abstractmethod
-    def rates(self, q: tuple, u: tuple) -> tuple:
-        """The rate of each coordinate under inputs and parameters `u`."""
+    def constants(self, parameters: tuple) -> tuple:
+        """What follows from the parameters of a motion alone, computed once for all of its steps."""
+
+    @abc.abstractmethod
+    def rates(self, q: tuple, inputs: tuple, constants: tuple) -> tuple:
+        """The rate of each coordinate."""
 
     def __call__(self, t, x, u=None):
         assert u is not None
-        return State(jnp.stack(self.rates(tuple(x.q), tuple(u))), x.v)
+        number = len(self.columns.inputs)
+        constants = self.constants(tuple(u[number:]))
+        return State(jnp.stack(self.rates(tuple(x.q), tuple(u[:number]), constants)), x.v)
 
     def control(self, parameters):
         return Experiment(self, jnp.asarray(parameters))

@@ -33,7 +33,6 @@ COSINE = (
 
 def sincos(angle):
     """Sine and cosine, good to a few units of the last place for angles up to 100,000 rad."""
-    angle = jnp.asarray(angle, float) if isinstance(angle, float | int) else angle
     quarters = jnp.round(angle * (2 / np.pi))
     rest = angle
     for part in QUARTER[str(angle.dtype)]:

@@ -67,19 +67,19 @@ class Vehicle(AbstractFirstOrder):
         alpha = jnp.where(later <= 0, opening, 0.5 * jnp.exp(-later / 10))
         return alpha, jnp.where(later <= 0, 0.0, 0.4 * jnp.sin(2 * jnp.pi * 0.3 * later))
 
-    def rates(self, q, u):
-        _, _, theta, v = q
-        alpha, delta, wheelbase, beta, gamma, inertia, radius, c0, c1, tau0, omega0 = u
-        omega = v / (radius * gamma)
-        torque = alpha * (tau0 - tau0 / omega0 * omega) - c1 * omega - c0
+    def constants(self, parameters):
+        wheelbase, beta, gamma, inertia, radius, c0, c1, tau0, omega0 = parameters
+        gain = self.torque_factor * gamma / inertia * radius
+        return beta, 1 / wheelbase, 1 / (radius * gamma), gain, c0, c1, tau0, tau0 / omega0
+
+    def rates(self, q, inputs, constants):
+        (_, _, theta, v), (alpha, delta) = q, inputs
+        beta, curvature, gearing, gain, c0, c1, tau0, slope = constants
+        omega = v * gearing
+        torque = alpha * (tau0 - slope * omega) - c1 * omega - c0
         sine, cosine = sincos(theta)
         rise, run = sincos(beta * delta)
-        return (
-            v * cosine,
-            v * sine,
-            v * rise / (run * wheelbase),
-            self.torque_factor * torque * gamma / inertia * radius,
-        )
+        return v * cosine, v * sine, v * curvature * (rise / run), gain * torque
 
     @property
     def conservative(self):
