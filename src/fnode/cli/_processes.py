@@ -28,8 +28,11 @@ def join(coordinator: str | None, processes: int, rank: int) -> None:
     if coordinator is None or rank >= processes:
         got = "no coordinator" if coordinator is None else f"rank {rank}"
         raise InputError(f"got {processes} processes and {got}: need --coordinator HOST:PORT and a rank below that")
+    from jax.experimental import multihost_utils
+
     try:
         jax.distributed.initialize(coordinator, processes, rank, heartbeat_timeout_seconds=HEARTBEAT_SECONDS)
+        multihost_utils.sync_global_devices("fnode")  # now, while all of them are about to: gloo waits 30 s, no longer
     except RuntimeError as error:
         raise InputError(f"process {rank} of {processes} cannot reach {coordinator}: {str(error)[:200]}") from None
 

@@ -1,7 +1,8 @@
 """Training on a stream: block after block, shared by all devices of all processes."""
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import equinox as eqx
 import jax
@@ -22,6 +23,20 @@ LANES = "lanes"  # the axis of the devices, along which a block is cut
 
 class Lost(InputError):
     """Another process of the job is gone; what was kept last is in the last checkpoint."""
+
+
+@contextlib.contextmanager
+def noticing_losses(when: str) -> Iterator[None]:
+    """What fails between processes is told as the loss of one of them."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError:
+        if jax.process_count() == 1:
+            raise
+        raise Lost(
+            f"process {jax.process_index()} of {jax.process_count()} lost another one {when}: start all of them again "
+            "with --resume"
+        ) from None
 
 
 def fit_stream(
@@ -61,7 +76,8 @@ def fit_stream(
         jnp.full(seeds, -1),
         jnp.full((seeds, total), jnp.nan, wide),
     )
-    progress, fixed = shared((resume_from(fresh) or fresh, fixed), replicated)
+    with noticing_losses("before the first block"):
+        progress, fixed = shared((resume_from(fresh) or fresh, fixed), replicated)
     precision = jax.tree.leaves(trained)[0].dtype
 
     def mean_loss(trained, fixed, rows):
@@ -117,18 +133,11 @@ def fit_stream(
             programs = {batch: jax.jit(lambda *a, b=batch: advance(b, *a)).lower(progress, fixed, block).compile()}
             compile_seconds += time.perf_counter() - began
         began = time.perf_counter()
-        try:
+        with noticing_losses(f"after {done} of {total} blocks"):
             progress = programs[batch](progress, fixed, block)
             done += 1
             block = fetched(done) if done < total else None  # while the devices are busy
             jax.block_until_ready(progress)
-        except jax.errors.JaxRuntimeError:
-            if jax.process_count() == 1:
-                raise
-            raise Lost(
-                f"process {jax.process_index()} of {jax.process_count()} lost another one after {done} of {total} "
-                "blocks: start all of them again with --resume"
-            ) from None
         train_seconds += time.perf_counter() - began
         report(progress)
         if np.any(np.asarray(progress.failed) >= 0):
