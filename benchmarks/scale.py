@@ -2,12 +2,13 @@
 
     python benchmarks/scale.py [--quick] [--json]
 
-Steps are trajectory-steps of RK4 in float64, dt 0.01, as the paper's data; peers are the same scheme vectorised over
+Steps are trajectory-steps of RK4, dt 0.01, in float64 unless the name says otherwise, on all cores; peers are the same scheme vectorised over
 trajectories in NumPy, the same scheme in a Python loop for one trajectory at a time (on arrays of four numbers, as
 scripts write it), and scipy's `solve_ivp` for one trajectory at a time. `--quick` streams a part of the grid only.
 """
 
 import json
+import math
 import os
 import resource
 import socket
@@ -72,39 +73,48 @@ def main():
 
 
 def throughput() -> dict:
-    """Trajectory-steps per second, ours and peers in turns."""
-    ts = DT * jnp.arange(SAMPLES)
-    parameters = GRID.points(0, LANES)
+    """Trajectory-steps per second, ours and peers in turns, in both precisions."""
+    ts, few = DT * jnp.arange(SAMPLES), 200  # samples of one trajectory: loops in Python are slow
     chunks = LANES // (CHUNK * len(jax.devices()))
-    ours = jax.jit(lambda p: jax.lax.map(lambda part: simulate_side_by_side(SYSTEM, part, ts), p))
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("lanes",))
     cut = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "lanes"))
-    device = jax.device_put(parameters.reshape(chunks, LANES // chunks, -1), cut)
-    jax.block_until_ready(ours(device))
-    last = np.stack([np.asarray(values[:, -1]).ravel() for values in ours(device)])
-    np.testing.assert_allclose(numpy_grid(parameters)[-1], last, atol=1e-9)
-    np.testing.assert_allclose(python_loop(parameters[0], SAMPLES)[-1], last[:, 0], atol=1e-9)
-    few = 200  # samples: loops in Python are slow
+    ours = jax.jit(lambda p: jax.lax.map(lambda part: simulate_side_by_side(SYSTEM, part, ts), p))
+    double = GRID.points(0, LANES)
+    single = double.astype(np.float32)
+    wide, narrow = (jax.device_put(p.reshape(chunks, LANES // chunks, -1), cut) for p in (double, single))
+    for given, parameters, tolerance in ((wide, double, 1e-9), (narrow, single, 0.1)):
+        last = np.stack([np.asarray(values[:, -1]).ravel() for values in ours(given)])
+        np.testing.assert_allclose(numpy_grid(parameters)[-1], last, atol=tolerance)
+    np.testing.assert_allclose(python_loop(double[0], SAMPLES)[-1], last[:, 0], atol=tolerance)
     seconds = interleaved(
-        lambda: jax.block_until_ready(ours(device)),
-        lambda: numpy_grid(parameters),
-        lambda: python_loop(parameters[0], few),
-        lambda: scipy_loop(parameters[0], few),
+        lambda: jax.block_until_ready(ours(wide)),
+        lambda: numpy_grid(double),
+        lambda: python_loop(double[0], few),
+        lambda: scipy_loop(double[0], few),
+        lambda: jax.block_until_ready(ours(narrow)),
+        lambda: numpy_grid(single),
         repeats=REPEATS,
     )
-    steps = (LANES * (SAMPLES - 1), LANES * (SAMPLES - 1), few - 1, few - 1)
-    mine, *others = (count / second for count, second in zip(steps, seconds, strict=True))
-    names = ("against_numpy", "against_python_loop", "against_scipy_loop")
+    many, one = LANES * (SAMPLES - 1), few - 1
+    steps = (many, many, one, one, many, many)
+    mine, numpy, loop, scipy_, mine32, numpy32 = (n / second for n, second in zip(steps, seconds, strict=True))
+    pairs = {
+        "numpy": (mine, numpy),
+        "python_loop": (mine, loop),
+        "scipy_loop": (mine, scipy_),
+        "numpy_float32": (mine32, numpy32),
+        "python_loop_float32": (mine32, loop),  # Python's own numbers have one precision
+    }
     return {
-        name: {"ours": mine, "peer": other, "ratio": mine / other, "unit": "steps/s"}
-        for name, other in zip(names, others, strict=True)
+        name: {"ours": own, "peer": other, "ratio": own / other, "unit": "steps/s"}
+        for name, (own, other) in pairs.items()
     }
 
 
 def drive(t: float) -> tuple[float, float]:
     if t <= 5:
-        return 0.25 * (1 - np.cos(np.pi * min(t / 4, 1.0))), 0.0
-    return 0.5 * np.exp(-(t - 5) / 10), 0.4 * np.sin(2 * np.pi * 0.3 * (t - 5))
+        return 0.25 * (1 - math.cos(math.pi * min(t / 4, 1.0))), 0.0
+    return 0.5 * math.exp(-(t - 5) / 10), 0.4 * math.sin(2 * math.pi * 0.3 * (t - 5))
 
 
 def rates(t: float, z: np.ndarray, p) -> np.ndarray:
@@ -125,7 +135,7 @@ def rates(t: float, z: np.ndarray, p) -> np.ndarray:
 
 
 def rk4(z: np.ndarray, p, samples: int) -> np.ndarray:
-    motion = np.empty((samples, *z.shape))
+    motion = np.empty((samples, *z.shape), z.dtype)
     motion[0] = z
     for k in range(samples - 1):
         t = k * DT
@@ -139,7 +149,7 @@ def rk4(z: np.ndarray, p, samples: int) -> np.ndarray:
 
 
 def numpy_grid(parameters: np.ndarray) -> np.ndarray:
-    return rk4(np.zeros((4, len(parameters))), tuple(parameters.T), SAMPLES)
+    return rk4(np.zeros((4, len(parameters)), parameters.dtype), tuple(parameters.T), SAMPLES)
 
 
 def python_loop(p: np.ndarray, samples: int) -> np.ndarray:

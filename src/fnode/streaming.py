@@ -29,6 +29,8 @@ def stream_of(config: Config, system: AbstractSystem | None) -> AbstractStream:
     settings = config.stream
     if config.model != "fnode":
         raise InputError(f"got design={settings.design} for {config.model}: only fnode learns from a stream")
+    if config.training.optimiser == "least_squares":
+        raise InputError("got optimiser=least_squares for a stream: set optimiser=adam, or choose --recipe paper")
     if settings.design == "files":
         return _shards(config)
     if not isinstance(system, AbstractFirstOrder):

@@ -64,11 +64,12 @@ def learn(
 
 def take_part(config) -> None:
     """Train with the other processes; the first of them keeps the results."""
-    from fnode.learn import run
+    from fnode.learn import UNWATCHED, train
     from fnode.preparation import prepare, read_as
     from fnode.streaming import held_out
 
-    run(config, prepare(config, read_as(config, held_out(config)) if config.files else None))
+    for start, part in enumerate(prepare(config, read_as(config, held_out(config)) if config.files else None)):
+        train(config, part, start, UNWATCHED)
 
 
 def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
