@@ -2,9 +2,10 @@
 
     python benchmarks/scale.py [--quick] [--json]
 
-Steps are trajectory-steps of RK4, dt 0.01, in float64 unless the name says otherwise, on all cores; peers are the same scheme vectorised over
-trajectories in NumPy, the same scheme in a Python loop for one trajectory at a time (on arrays of four numbers, as
-scripts write it), and scipy's `solve_ivp` for one trajectory at a time. `--quick` streams a part of the grid only.
+Steps are trajectory-steps of RK4, dt 0.01, in float64 unless the name says otherwise, ours on all cores. Peers are the
+same scheme vectorised over trajectories in NumPy, the same scheme in a Python loop for one trajectory at a time (on
+arrays of four numbers, as scripts write it), and scipy's `solve_ivp` for one trajectory at a time. `--quick` streams a
+part of the grid only.
 """
 
 import json
