@@ -44,9 +44,13 @@ class AbstractStream(abc.ABC):
     def labelled(self, fetched: PyTree[Array]) -> Labelled:
         """The samples of these lanes, computed where the model is trained: leading axes are lanes and rows."""
 
+    @cached_property
+    def _compiled(self) -> Callable[[PyTree], Labelled]:
+        return jax.jit(self.labelled)
+
     def whole(self, number: int) -> Labelled:
         """All samples of one block, one after the other."""
-        found = jax.jit(self.labelled)(self.fetch(number, slice(0, self.lanes)))
+        found = self._compiled(self.fetch(number, slice(0, self.lanes)))
         return jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), found)
 
 
