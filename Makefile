@@ -35,6 +35,7 @@ bench: .venv/peers
 	$(BIN)/python benchmarks/baselines.py
 	$(BIN)/python benchmarks/least_squares.py
 	$(BIN)/python benchmarks/time_to_accuracy.py --quick
+	$(BIN)/python benchmarks/scale.py --quick
 
 clean:
 	rm -rf .venv runs .pytest_cache .ruff_cache

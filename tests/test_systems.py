@@ -7,12 +7,24 @@ import pytest
 
 from fnode.errors import InputError
 from fnode.solvers import TIGHT, rollout
-from fnode.systems import SYSTEMS, CartPole, DoublePendulum, configured, noisy, recordings, simulate, started
+from fnode.systems import (
+    SYSTEMS,
+    AbstractMechanical,
+    CartPole,
+    DoublePendulum,
+    configured,
+    noisy,
+    recordings,
+    simulate,
+    started,
+)
 from fnode.systems.simulate import lengths
 from fnode.trajectory import State
 
 KEY = jax.random.key(0)
-MECHANICAL = [name for name in SYSTEMS if name not in ("slider_crank", "slider_crank_driven")]  # one of its kind
+ONE_OF_ITS_KIND = ("slider_crank", "slider_crank_driven")
+MECHANICAL = [name for name, kind in SYSTEMS.items() if issubclass(kind, AbstractMechanical)]
+MECHANICAL = [name for name in MECHANICAL if name not in ONE_OF_ITS_KIND]
 
 
 def some_states(system, count=5):
@@ -104,6 +116,7 @@ def test_cases_follow_the_papers_split(name):
     assert {(case.train, case.test) for case in system.cases} <= {
         (system.protocol.train, system.protocol.test),
         (0, system.protocol.train),
+        (0, system.protocol.train + system.protocol.test),
     }
     assert lengths(300, 100, None, None) == (400, 300)
     assert lengths(300, 100, 200, None) == (200, 200)

@@ -10,6 +10,7 @@ import tomli_w
 
 from fnode.errors import InputError
 from fnode.io import Roles
+from fnode.models import Kinematics
 
 
 class Section(pydantic.BaseModel):
@@ -92,6 +93,7 @@ class Network(Section):
     friction: bool = False  # whether a library has dry friction and air drag in its joints
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2
+    kinematics: Kinematics = "free"  # of a system of first order: `rolling` learns only how heading and speed change
     inputs: Literal["state", "positions"] = "state"
     angles: Literal["plain", "sincos"] = "plain"  # how the network is shown coordinates that are angles
     scale: bool = False
@@ -109,7 +111,12 @@ class Training(Section):
         "lagrangian",
     )
     epochs: pydantic.PositiveInt = 450
-    batch: pydantic.PositiveInt | Literal["all"] = 1
+    # Of a stream also several sizes, one after the other.
+    batch: (
+        pydantic.PositiveInt
+        | Literal["all"]
+        | Annotated[tuple[pydantic.PositiveInt, ...], pydantic.Field(min_length=1)]
+    ) = 1
     learning_rate: pydantic.PositiveFloat = 1e-3
     decay: Annotated[float, pydantic.Field(gt=0, le=1)] = 0.98
     weight_decay: pydantic.NonNegativeFloat = 0.0
@@ -117,6 +124,19 @@ class Training(Section):
     loss: Literal["mse", "huber"] = "mse"
     huber_delta: pydantic.PositiveFloat = 1.0
     precision: Literal["float32", "float64"] = "float32"
+
+
+class Stream(Section):
+    """Training data that is made or read while it is used, block by block; none without a `design`."""
+
+    design: Literal["grid", "random", "sobol", "files"] | None = None
+    levels: Annotated[int, pydantic.Field(ge=2)] = 4  # values of each parameter of a grid
+    ranges: dict[str, tuple[float, float]] = {}  # of parameters, where they are not the system's own
+    count: pydantic.PositiveInt = 2**18  # trajectories in an epoch of a random or sobol design
+    block: pydantic.PositiveInt = 1024  # trajectories at a time
+    rows: pydantic.PositiveInt | Literal["all"] = 32  # samples taken from each trajectory
+    exact_labels: bool = False  # the system's own equations as labels, for comparison
+    held_out: pydantic.PositiveInt = 1  # files, the last ones, that are for scoring alone
 
 
 class Windows(Section):
@@ -148,6 +168,7 @@ class Config(Section):
     labels: Labels = Labels()
     network: Network = Network()
     training: Training = Training()
+    stream: Stream = Stream()
     windows: Windows = Windows()
     rollout: Rollout = Rollout()
 

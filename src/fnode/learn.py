@@ -32,8 +32,9 @@ from fnode.recipes import default_recipe
 from fnode.recording import Recording
 from fnode.selection import Verdict, select
 from fnode.solvers import solver_named
+from fnode.streaming import fit_streamed
 from fnode.systems import AbstractSystem
-from fnode.training import Adam, Progress, fit
+from fnode.training import Adam, Fit, Progress, fit
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
@@ -166,7 +167,9 @@ def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]
 
 
 def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
-    """What every seed learns from the labelled training parts of one start."""
+    """What every seed learns from the labelled training parts of one start, or from a stream."""
+    if config.stream.design:
+        return follow_stream(config, prepared, start, watch)
     if config.training.optimiser != "least_squares":
         return descend(config, prepared, start, watch)
     found = []
@@ -229,7 +232,23 @@ def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tup
         report=lambda progress: watch.report(start, progress),
         resume_from=lambda fresh: watch.resume_from(start, fresh),
     )
-    # Seeds train together: each is charged its share of the training and all of the compilation.
+    return each_seed(config, fitted)
+
+
+def follow_stream(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
+    """Fit all seeds at once to a stream of training data."""
+    fitted = fit_streamed(
+        config,
+        builtin(config),
+        prepared.recordings[0].truth.columns,
+        report=lambda progress: watch.report(start, progress),
+        resume_from=lambda fresh: watch.resume_from(start, fresh),
+    )
+    return each_seed(config, fitted)
+
+
+def each_seed(config: Config, fitted: Fit) -> tuple[Learned, ...]:
+    """Seeds that trained together: each is charged its share of the training and all of the compilation."""
     share = fitted.seconds_train / config.seeds
     return tuple(
         Learned(one_of(fitted.models, seed), config.network, history, fitted.seconds_compile, share)
@@ -257,6 +276,8 @@ def best_member(model: Model, trained: Sequence[Trained]) -> int:
     for number, part in enumerate(parts):
         least = model.forecaster(number).needs + 1
         stretches = [window for recording in part.recordings for window in _windows(recording, least)]
+        if not stretches:
+            return 0  # a stream of files keeps no training part to choose by
         errors.append(np.mean([_window_error(model, number, window) for window in stretches]))
     return int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
 

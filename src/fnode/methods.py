@@ -14,7 +14,7 @@ from fnode.errors import InputError, choose
 from fnode.models import FCNN, HNN, LNN, LSTM, Scaler
 from fnode.recording import Recording
 from fnode.solvers import RK4, AdjointRK4, solver_named
-from fnode.systems import AbstractSystem
+from fnode.systems import AbstractMechanical, AbstractSystem
 from fnode.training import (
     DerivativeLoss,
     HamiltonLoss,
@@ -142,12 +142,12 @@ def _loses_energy(columns: Columns, system: AbstractSystem | None) -> Reason:
 def _no_momenta(columns: Columns, system: AbstractSystem | None) -> Reason:
     """Why momenta cannot be told from velocities."""
     reason = _loses_energy(columns, system)
-    if reason is None and system is not None and not has_constant_mass(system):
+    if reason is None and isinstance(system, AbstractMechanical) and not has_constant_mass(system):
         reason = "its mass matrix depends on the configuration, so momenta cannot be told from velocities"
     return reason
 
 
-def has_constant_mass(system: AbstractSystem) -> bool:
+def has_constant_mass(system: AbstractMechanical) -> bool:
     """Whether the mass matrix is the same at every configuration: compared at a few that lie in no special way."""
     n = len(system.columns.coordinates)
     places = jax.random.uniform(jax.random.key(0), (4, n), minval=-1.5, maxval=1.5)

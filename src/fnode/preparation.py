@@ -30,6 +30,7 @@ from fnode.recipes import recipe_values
 from fnode.recording import Recording
 from fnode.selection import Part
 from fnode.solvers import solver_named
+from fnode.streaming import stream_of
 from fnode.systems import AbstractSystem, configured, recordings, system_named
 from fnode.training import Labelled, check_batch
 from fnode.trajectory import State, Trajectory
@@ -109,6 +110,8 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
         if roles:
             raise InputError(f"got data.{roles[0]} for the built-in system {config.system}: roles are for files")
         sources = [functools.partial(system_recordings, system, config, start) for start in range(config.starts)]
+    elif files and config.starts == 1 and config.stream.design:
+        sources = [lambda: tuple(Recording(name, part, None, sampled_control(part)) for name, part in files.items())]
     elif files and config.starts == 1:
         sources = [functools.partial(split, files, config.data.split)]
     else:
@@ -117,10 +120,13 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
     for source in sources:
         began = time.perf_counter()
         recorded = source()
-        labels = _labels(recorded, config.labels.labels)
+        labels = () if config.stream.design else _labels(recorded, config.labels.labels)
         recorded = known(recorded, labels)
         prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
     check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
+    if config.stream.design:
+        stream_of(config, builtin(config))
+        return prepared
     for recorded in prepared:
         batch_size(config, training_samples(config, recorded)[1])
     return prepared
@@ -151,6 +157,8 @@ def batch_size(config: Config, samples: PyTree) -> int:
     """The size of a batch, found to fit the samples."""
     count = jax.tree.leaves(samples)[0].shape[0]
     batch = count if config.training.batch == "all" else config.training.batch
+    if not isinstance(batch, int):
+        raise InputError(f"got batches of {', '.join(map(str, batch))}: only a stream takes several sizes (set design)")
     check_batch(batch, count)
     return batch
 
@@ -216,7 +224,7 @@ def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Reco
     """The recordings with every state known; the training part is estimated from itself alone."""
     made, rest = [], iter(labels)
     for recording in recorded:
-        observed = None if recording.observed is None else estimated(recording.observed, next(rest))
+        observed = None if recording.observed is None else estimated(recording.observed, next(rest, None))
         given = (np.asarray(each.x.q) for each in (recording.observed, recording.truth) if each is not None)
         same = observed is not None and np.array_equal(*given, equal_nan=True)  # spares drawing the curves again
         truth = observed if same else estimated(recording.truth)

@@ -13,10 +13,11 @@ from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.learn import Run, Trained, completed
 from fnode.methods import method_named
-from fnode.metrics import energy_drift, mse, rmse
+from fnode.metrics import energy_drift, flat, mse, rmse
 from fnode.model import Model
 from fnode.recording import Recording
 from fnode.selection import Verdict, describe
+from fnode.systems import AbstractFirstOrder, AbstractMechanical
 from fnode.trajectory import State, Trajectory
 
 PARTS = ("full", "train", "test")
@@ -27,6 +28,7 @@ def scores(run: Run) -> dict:
     entries = [_entry(run, part, seed) for part, seed in run.members]
     chosen, seed = run.chosen
     constraint, mse_all = _constraints(run)
+    trajectories = [_trajectory(run, chosen, seed, k) for k in range(len(chosen.recordings))]
     return {
         "system": run.config.system or ", ".join(run.config.files),
         "model": run.config.model,
@@ -49,13 +51,14 @@ def scores(run: Run) -> dict:
                 if entries[0]["rmse"][part] is not None
             },
             "seconds": {name: _median(entry["seconds"][name] for entry in entries) for name in entries[0]["seconds"]},
+            "final_error_relative": _median(entry["final_error_relative"] for entry in trajectories),
         },
         "spread": {"mse": {part: _spread(entry["mse"][part] for entry in entries) for part in PARTS}},
-        "trajectories": [_trajectory(run, chosen, seed, k) for k in range(len(chosen.recordings))],
+        "trajectories": trajectories,
         "constraint": constraint,
         "mse_all": mse_all,
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
-        "labels": _labels(run, chosen) if method_named(run.config.model).labels else None,
+        "labels": _labels(run, chosen) if method_named(run.config.model).labels and chosen.labels else None,
         "control": None,
         "ranking": [
             {**_verdict(verdict), "chosen": verdict is chosen.seeds[seed].verdict}
@@ -144,7 +147,7 @@ def _columns(run: Run, part: Trained, predictions: Sequence[State], which: str) 
 
 def _drift(run: Run, part: Trained, predictions: Sequence[State]) -> float | None:
     system = run.system
-    if system is None or not system.conservative:
+    if not isinstance(system, AbstractMechanical) or not system.conservative:
         return None
     drifts = []
     for predicted, recording in zip(predictions, part.recordings, strict=True):
@@ -159,7 +162,10 @@ def _trajectory(run: Run, part: Trained, seed: int, k: int) -> dict:
     truth = recording.truth
     parameters = run.model.columns.parameters
     first = len(run.model.columns.inputs)
-    error = np.concatenate([predicted.q[-1] - truth.x.q[-1], predicted.v[-1] - truth.x.v[-1]])
+    place, error = _place(run), np.asarray(flat(predicted)[-1] - flat(truth.x)[-1])
+    steps = np.diff(np.asarray(truth.x.q)[:, place], axis=0)
+    distance = float(np.sum(np.linalg.norm(steps, axis=1))) if place else None
+    final_error = _finite(np.linalg.norm(error[place] if place else error))
     return {
         "name": recording.name,
         "split": recording.split,
@@ -167,8 +173,16 @@ def _trajectory(run: Run, part: Trained, seed: int, k: int) -> dict:
         if truth.u is None or not parameters
         else {column.name: float(truth.u[0, first + i]) for i, column in enumerate(parameters)},
         "mse": {name: _finite(value) for name, value in score_parts(predicted, recording).items()},
-        "final_error": _finite(np.linalg.norm(error)),
+        "final_error": final_error,
+        "distance": distance,
+        "final_error_relative": final_error / distance if final_error is not None and distance else None,
     }
+
+
+def _place(run: Run) -> list[int]:
+    """The coordinates that say where a system is, if it has a place: its final error is then a distance."""
+    names = run.system.place if isinstance(run.system, AbstractFirstOrder) else ()
+    return [k for k, column in enumerate(run.model.columns.coordinates) if column.name in names]
 
 
 def _constraints(run: Run) -> tuple[dict[str, float | None] | None, float | None]:

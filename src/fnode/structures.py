@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from fnode.config import Network
+from fnode.errors import InputError
 from fnode.field import AbstractField
 from fnode.models import (
     FNODE,
@@ -12,11 +13,15 @@ from fnode.models import (
     LearnedLagrangian,
     Library,
     LibraryNetwork,
+    Polynomial,
     Quadratic,
+    Rates,
     Resistance,
     Scaler,
     empty_library,
+    learned_rates,
     observation,
+    rate_observation,
 )
 from fnode.training import Labelled
 from fnode.trajectory import Columns
@@ -24,6 +29,8 @@ from fnode.trajectory import Columns
 
 def fresh(network: Network, columns: Columns, key: PRNGKeyArray, samples: Labelled | None = None) -> AbstractField:
     """An untrained field of the structure that `network` names; `samples` set its scalers, where it has any."""
+    if columns.first_order:
+        return _first_order(network, columns, key, samples if network.scale else None)
     n, inputs, external = len(columns.coordinates), len(columns.inputs), len(columns.external)
     sincos = network.angles == "sincos"
     turns = tuple(sincos and column.angle for column in (*columns.coordinates, *columns.parameters))
@@ -58,6 +65,42 @@ def fresh(network: Network, columns: Columns, key: PRNGKeyArray, samples: Labell
     if network.structure == "quadratic":
         return Quadratic.untrained(features, scaler(n, lambda s: s.x.v), pushes, targets, **shape)
     return LearnedLagrangian.untrained(features, pushes, targets, **shape)
+
+
+def _first_order(network: Network, columns: Columns, key: PRNGKeyArray, samples: Labelled | None) -> Rates:
+    """An untrained field of rates; samples set its scalers and fit its polynomial."""
+    if network.structure not in ("mlp", "library_network"):
+        raise InputError(
+            f"structure={network.structure} needs velocities, and this system is of first order: choose mlp or "
+            "library_network"
+        )
+    n, kinematics = len(columns.coordinates), network.kinematics
+    turns = tuple(network.angles == "sincos" and column.angle for column in columns.coordinates)
+    inputs = (n + sum(turns) if kinematics == "free" else 1) + len(columns.external)
+    outputs = n if kinematics == "free" else 2
+    features, targets, polynomial = Scaler.identity(inputs), Scaler.identity(outputs), None
+    if network.structure == "library_network":
+        polynomial = Polynomial.zero(inputs, outputs, network.degree)
+    if samples is not None:
+        shown = jax.vmap(lambda s: rate_observation(s.x, s.u, kinematics, turns))(samples)
+        wanted = learned_rates(samples.rate, kinematics)
+        features = Scaler.of(shown)
+        if polynomial is not None:
+            scaled = jax.vmap(features.standardise)(shown)
+            polynomial = Polynomial.fitted(scaled, wanted, network.degree)
+            wanted = wanted - jax.vmap(polynomial)(scaled)
+        targets = Scaler.of(wanted)
+    return Rates.untrained(
+        columns,
+        width=network.width,
+        depth=network.depth,
+        kinematics=kinematics,
+        turns=turns,
+        features=features,
+        targets=targets,
+        polynomial=polynomial,
+        key=key,
+    )
 
 
 def _configuration(samples: Labelled, inputs: int):

@@ -1,5 +1,6 @@
 """Experiments, run cell by cell and kept."""
 
+from fnode.bench.cluster import cluster_workers
 from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
 from fnode.bench.page import page
 from fnode.bench.run import Presented, run_bench, run_cells
@@ -15,6 +16,7 @@ __all__ = [
     "Heading",
     "Presented",
     "Store",
+    "cluster_workers",
     "cores",
     "local_workers",
     "page",

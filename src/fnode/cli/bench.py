@@ -24,12 +24,16 @@ def bench(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small budgets: a smoke test.")] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; one per core by default.")] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A dask scheduler such as tcp://host:8786, or `local` to start one here."),
+    ] = None,
 ) -> None:
     """Run experiments and print their tables. Example: `fnode bench error_table training_time -o tables`."""
     began = time.perf_counter()
     prepare_jax()
     from fnode import io
-    from fnode.bench import EXPERIMENTS, cores, local_workers, page, run_bench
+    from fnode.bench import EXPERIMENTS, cluster_workers, cores, local_workers, page, run_bench
     from fnode.errors import choose
     from fnode.run_folder import REPORT
 
@@ -38,9 +42,13 @@ def bench(
         raise InputError(f"{output} is a file: choose a folder for the results")
     output.mkdir(parents=True, exist_ok=True)
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
+    if scheduler:
+        elsewhere = cluster_workers(scheduler, prepare_jax)
+    else:
+        elsewhere = local_workers(workers or len(cores()), prepare_jax)
     with (
         progress_bar("{task.completed} of {task.total} cells; last: {task.fields[cell]}") as bar,
-        local_workers(workers or len(cores()), prepare_jax) as executor,
+        elsewhere as executor,
     ):
         task = bar.add_task("bench", total=None, cell="none")
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from fnode.cli._processes import Coordinator, Processes, Rank, join
 from fnode.cli._shared import Settings, app, console, prepare_jax, progress_bar, system_settings
 from fnode.errors import InputError
 
@@ -25,6 +26,9 @@ def learn(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier run.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved configuration and stop.")] = False,
+    coordinator: Coordinator = None,
+    processes: Processes = 1,
+    rank: Rank = 0,
 ) -> None:
     """Learn a model and score it. Example: `fnode learn mass_spring_damper --seeds 3 -o runs/msd`."""
     prepare_jax()
@@ -48,7 +52,24 @@ def learn(
     if dry_run:
         print(complete.to_toml(), end="")  # noqa: T201
         return
+    if processes > 1 and not complete.stream.design:
+        raise InputError(f"got {processes} processes, but only a stream is shared among them: set a design")
+    if complete.stream.design:
+        join(coordinator, processes, rank)
+    if rank > 0:
+        take_part(complete)
+        return
     learn_into(complete, output, resume=resume, force=force)
+
+
+def take_part(config) -> None:
+    """Train with the other processes; the first of them keeps the results."""
+    from fnode.learn import UNWATCHED, train
+    from fnode.preparation import prepare, read_as
+    from fnode.streaming import held_out
+
+    for start, part in enumerate(prepare(config, read_as(config, held_out(config)) if config.files else None)):
+        train(config, part, start, UNWATCHED)
 
 
 def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
@@ -58,6 +79,7 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     from fnode.methods import check_method
     from fnode.preparation import prepare, read_as, trusted
     from fnode.run_folder import REPORT, RunFolder
+    from fnode.streaming import held_out
 
     folder = RunFolder(output)
     if resume and folder.finished:
@@ -66,7 +88,7 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     folder.check(force=force, resume=resume)
     files = None
     if config.files:
-        config, files = trusted(config, read_as(config, config.files))
+        config, files = trusted(config, read_as(config, held_out(config)))
     prepared = prepare(config, files)  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
     assumption = check_method(config, prepared[0].recordings[0].truth.columns, None) if config.files else None
@@ -117,14 +139,13 @@ def _understood(files, recordings) -> list[str]:
 @contextlib.contextmanager
 def _training_bar(config):
     """A progress bar over all epochs of all starts; silent when nobody watches."""
-    epochs = config.training.epochs
-    total = None if config.training.optimiser == "least_squares" else epochs * config.starts
     with progress_bar("{task.fields[loss]}") as bar:
-        task = bar.add_task("learning", total=total, loss="compiling")
+        task = bar.add_task("learning", total=None, loss="compiling")
 
         def told(start, progress):
             loss = f"loss {float(progress.best_loss.min()):.2e}"
-            bar.update(task, completed=start * epochs + int(progress.epoch), loss=loss)
+            rounds = progress.history.shape[1]  # epochs, or blocks of a stream
+            bar.update(task, completed=start * rounds + int(progress.epoch), total=rounds * config.starts, loss=loss)
 
         yield told, lambda start, line: bar.update(task, loss=line)
 

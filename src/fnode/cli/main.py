@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fnode.cli._processes import leave
 from fnode.cli._shared import app, console
 from fnode.errors import InputError
 
@@ -31,7 +32,7 @@ def main() -> None:
         code = INTERRUPTED
     if code == INTERRUPTED:  # typer itself turns an interrupt inside a command into this code
         print("fnode: interrupted; what was finished is kept", file=sys.stderr)  # noqa: T201
-    sys.exit(code or 0)
+    leave(code or 0)
 
 
 def _interrupt(*_) -> None:

@@ -28,18 +28,24 @@ class Difference(AbstractDerivative):
         return max(self.order, self.end_order) + 1
 
     def differentiate(self, ts, ys, order=1):
+        samples, weights = self.stencils(ts, order)
+        return Derivative(np.einsum("rs,rsc->rc", weights, ys[samples]))
+
+    def stencils(self, ts: np.ndarray, order: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """For each sample, the neighbours its derivative is made of and their weights; unused places weigh nothing."""
         reach = self.order // 2
         end_degree = min(self.end_order + order - 1, len(ts) - 1)
-        samples = np.arange(len(ts))
-        centred = (samples >= reach) & (samples < len(ts) - reach)
-        value = np.empty_like(ys)
+        rows = np.arange(len(ts))
+        centred = (rows >= reach) & (rows < len(ts) - reach)
+        samples = np.zeros((len(ts), max(self.order, end_degree) + 1), int)
+        weights = np.zeros(samples.shape)
         for inside, degree in ((centred, self.order), (~centred, end_degree)):
-            rows = samples[inside]
-            first = np.clip(rows - degree // 2, 0, len(ts) - degree - 1)
+            here = rows[inside]
+            first = np.clip(here - degree // 2, 0, len(ts) - degree - 1)
             stencil = first[:, None] + np.arange(degree + 1)
-            weights = difference_weights(ts[stencil] - ts[rows, None], order)
-            value[inside] = np.einsum("rs,rsc->rc", weights, ys[stencil])
-        return Derivative(value)
+            samples[inside, : degree + 1] = stencil
+            weights[inside, : degree + 1] = difference_weights(ts[stencil] - ts[here, None], order)
+        return samples, weights
 
 
 def difference_weights(offsets: np.ndarray, order: int = 1) -> np.ndarray:

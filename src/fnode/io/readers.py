@@ -31,7 +31,7 @@ DAMAGE = (
 def read_table(path: str | Path) -> polars.DataFrame:
     """The columns of a file by name, as they are written there."""
     path = Path(path)
-    if not path.is_file():
+    if not (path.is_file() or (path.is_dir() and path.suffix.lower() in FOLDERS)):
         raise InputError(f"{path} is {'a folder' if path.is_dir() else 'not there'}: need a trajectory file")
     if path.suffix.lower() not in READERS:
         raise InputError(f"{path} is not a known kind of file: the name must end in {', '.join(READERS)}")
@@ -210,26 +210,53 @@ def read_hdf5(path: Path) -> polars.DataFrame:
     with h5py.File(path, "r") as file:
         members = {str(name): file[name] for name in file}
         flat = {name: _dataset(member) for name, member in members.items() if isinstance(member, h5py.Dataset)}
-        if flat:
-            return table_of(flat, str(path))
-        parts = []
-        for name, group in members.items():
-            inside = {str(key): group[key] for key in group} if isinstance(group, h5py.Group) else {}
-            arrays = {key: _dataset(item) for key, item in inside.items() if isinstance(item, h5py.Dataset)}
-            if arrays:
-                table = table_of(arrays, f"{path}, group {name}")
-                parts.append(
-                    table.select(polars.lit(name).alias("trajectory"), *table.columns)
-                    if "trajectory" not in table.columns
-                    else table
-                )
-        if not parts:
-            raise InputError(
-                f"{path} holds no datasets: need t and the coordinates, in the file or in one group for each trajectory"
+        groups = {} if flat else {name: group for name, group in members.items() if isinstance(group, h5py.Group)}
+        return _with_groups(
+            path,
+            flat,
+            {
+                name: {str(key): _dataset(group[key]) for key in group if isinstance(group[key], h5py.Dataset)}
+                for name, group in groups.items()
+            },
+        )
+
+
+def read_zarr(path: Path) -> polars.DataFrame:
+    """The arrays of a Zarr folder; where they lie in groups, each group is a trajectory."""
+    try:
+        import zarr
+    except ModuleNotFoundError:
+        raise InputError(f"{path}: Zarr folders need zarr: pip install 'fnode[zarr]'") from None
+    root = zarr.open_group(path, mode="r")
+    flat = {name: _dataset(array) for name, array in root.arrays()}
+    groups = {} if flat else dict(root.groups())
+    return _with_groups(
+        path, flat, {name: {key: _dataset(array) for key, array in group.arrays()} for name, group in groups.items()}
+    )
+
+
+def _with_groups(
+    path: Path, flat: Mapping[str, np.ndarray], groups: Mapping[str, Mapping[str, np.ndarray]]
+) -> polars.DataFrame:
+    """The arrays of a file, or of each of its groups one after the other."""
+    if flat:
+        return table_of(flat, str(path))
+    parts = []
+    for name, arrays in groups.items():
+        if arrays:
+            table = table_of(arrays, f"{path}, group {name}")
+            parts.append(
+                table.select(polars.lit(name).alias("trajectory"), *table.columns)
+                if "trajectory" not in table.columns
+                else table
             )
-        if len({tuple(sorted(part.columns)) for part in parts}) > 1:
-            raise InputError(f"{path}: its groups hold different datasets: give every group the same names")
-        return polars.concat([part.select(parts[0].columns) for part in parts], how="vertical_relaxed")
+    if not parts:
+        raise InputError(
+            f"{path} holds no datasets: need t and the coordinates, in the file or in one group for each trajectory"
+        )
+    if len({tuple(sorted(part.columns)) for part in parts}) > 1:
+        raise InputError(f"{path}: its groups hold different datasets: give every group the same names")
+    return polars.concat([part.select(parts[0].columns) for part in parts], how="vertical_relaxed")
 
 
 def _dataset(dataset) -> np.ndarray:
@@ -295,5 +322,7 @@ READERS: dict[str, Callable[[Path], polars.DataFrame]] = {
     ".h5": read_hdf5,
     ".hdf5": read_hdf5,
     ".mat": read_mat,
+    ".zarr": read_zarr,
 }
+FOLDERS = (".zarr",)  # kinds that are a folder, not a file
 """The readers by the end of a file's name."""

@@ -11,8 +11,11 @@ from fnode.models.library_network import LibraryNetwork
 from fnode.models.lnn import LNN
 from fnode.models.lstm import LSTM
 from fnode.models.network import perceptron
+from fnode.models.polynomial import Polynomial
 from fnode.models.quadratic import Quadratic
-from fnode.models.scaler import Scaler, is_trainable
+from fnode.models.rates import Kinematics, Rates, learned_rates, rate_observation
+from fnode.models.scaler import Scaler
+from fnode.models.trainable import is_trainable
 
 __all__ = [
     "FCNN",
@@ -22,15 +25,20 @@ __all__ = [
     "LSTM",
     "AbstractForecaster",
     "Features",
+    "Kinematics",
     "LearnedLagrangian",
     "Library",
     "LibraryNetwork",
+    "Polynomial",
     "Quadratic",
+    "Rates",
     "Resistance",
     "RolledOut",
     "Scaler",
     "empty_library",
     "is_trainable",
+    "learned_rates",
     "observation",
     "perceptron",
+    "rate_observation",
 ]

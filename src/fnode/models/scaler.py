@@ -29,12 +29,3 @@ class Scaler(eqx.Module):
     def restore(self, values: Float[Array, " channels"]) -> Float[Array, " channels"]:
         mean, spread = jax.lax.stop_gradient((self.mean, self.spread))
         return mean + spread * values
-
-
-def is_trainable(model):
-    """A mask over the leaves of `model`: true for the arrays that training may change, so not for scalers."""
-    return jax.tree.map(
-        lambda node: jax.tree.map(lambda _: False, node) if isinstance(node, Scaler) else eqx.is_inexact_array(node),
-        model,
-        is_leaf=lambda node: isinstance(node, Scaler),
-    )

@@ -5,7 +5,7 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from fnode.field import AbstractField
 from fnode.trajectory import State
@@ -36,6 +36,6 @@ class AbstractFixedStep(AbstractSolver):
         return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), x0, later)
 
 
-def advance(x: State, dt, rate: State) -> State:
+def advance(x: PyTree, dt, rate: PyTree) -> PyTree:
     """`x + dt * rate`."""
     return jax.tree.map(lambda value, slope: value + dt * slope, x, rate)

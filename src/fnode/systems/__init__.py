@@ -1,13 +1,14 @@
 """The paper's systems, one mechanism per file."""
 
 from fnode.errors import choose
-from fnode.systems._base import AbstractSystem, Case, Parameter, Protocol
+from fnode.systems._base import AbstractFirstOrder, AbstractMechanical, AbstractSystem, Case, Parameter, Protocol
 from fnode.systems.cart_pole import CartPole, ForcedCartPole
 from fnode.systems.double_pendulum import DoublePendulum
 from fnode.systems.mass_spring import MassSpring, MassSpringDamper
 from fnode.systems.simulate import configured, noisy, recordings, simulate, started
 from fnode.systems.slider_crank import DrivenSliderCrank, SliderCrank, SliderCrankFriction
 from fnode.systems.triple_mass_spring_damper import TripleMassSpringDamper
+from fnode.systems.vehicle import Vehicle
 
 SYSTEMS: dict[str, type[AbstractSystem]] = {
     "mass_spring": MassSpring,
@@ -19,6 +20,7 @@ SYSTEMS: dict[str, type[AbstractSystem]] = {
     "slider_crank": SliderCrank,
     "slider_crank_friction": SliderCrankFriction,
     "slider_crank_driven": DrivenSliderCrank,
+    "vehicle": Vehicle,
 }
 
 
@@ -29,6 +31,8 @@ def system_named(name: str) -> type[AbstractSystem]:
 
 __all__ = [
     "SYSTEMS",
+    "AbstractFirstOrder",
+    "AbstractMechanical",
     "AbstractSystem",
     "CartPole",
     "Case",
@@ -42,6 +46,7 @@ __all__ = [
     "SliderCrank",
     "SliderCrankFriction",
     "TripleMassSpringDamper",
+    "Vehicle",
     "configured",
     "noisy",
     "recordings",

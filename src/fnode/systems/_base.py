@@ -11,8 +11,8 @@ import jax.scipy.linalg
 from jaxtyping import Array, Float
 
 from fnode.constraints import Holonomic
-from fnode.field import AbstractAcceleration
-from fnode.signals import Constant
+from fnode.field import AbstractAcceleration, AbstractField
+from fnode.signals import AbstractSignal, Constant
 from fnode.trajectory import Columns, State, Trajectory
 
 Parameter = float | Float[Array, ""]
@@ -49,44 +49,25 @@ class Case:
     start: tuple[float, ...] | None = None
 
 
-class AbstractSystem(AbstractAcceleration):
-    """A mechanism in minimal coordinates, with its energies and the paper's experiment.
-
-    Its parameters are the fields of the class.
-    """
+class AbstractSystem(AbstractField):
+    """A field with names for its columns and the paper's experiment. Its own numbers are the fields of the class."""
 
     columns: ClassVar[Columns]
     protocol: ClassVar[Protocol]
-
-    @abc.abstractmethod
-    def kinetic(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
-        """Kinetic energy in joules."""
-
-    @abc.abstractmethod
-    def potential(self, q: Float[Array, " n"]) -> Float[Array, ""]:
-        """Potential energy in joules."""
-
-    @abc.abstractmethod
-    def force(self, q: Float[Array, " n"], v: Float[Array, " n"], u=None) -> Float[Array, " n"]:
-        """Generalised forces that no potential gives: damping, friction, inputs."""
+    data_solver: ClassVar[str | None] = None  # what makes its data; none: the exact solution or a tight adaptive solver
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {}  # of parameters, where the experiment varies them
 
     @property
     @abc.abstractmethod
     def conservative(self) -> bool:
         """Whether energy is constant along a motion without inputs."""
 
-    def lagrangian(self, q, v):
-        return self.kinetic(q, v) - self.potential(q)
-
-    def energy(self, x: State):
-        return self.kinetic(x.q, x.v) + self.potential(x.q)
-
     @property
     def cases(self) -> tuple[Case, ...]:
         """The motions of the experiment."""
         return (Case("0", self.protocol.train, self.protocol.test),)
 
-    def control(self, parameters: tuple[float, ...]) -> Callable | None:
+    def control(self, parameters: tuple[float, ...] | Float[Array, " parameters"]) -> Callable | None:
         """Inputs and parameters as a function of time, for one case."""
         return Constant(jnp.asarray(parameters)) if self.columns.external else None
 
@@ -102,6 +83,70 @@ class AbstractSystem(AbstractAcceleration):
     def exact(self, x0: State, ts: Float[Array, " samples"]) -> State | None:
         """The motion in closed form, where there is one."""
         return None
+
+
+class AbstractFirstOrder(AbstractSystem):
+    """A system whose coordinates have rates of their own, written component by component.
+
+    Components may be numbers or arrays: thousands of motions side by side are arrays, which a compiler turns into
+    loops without gaps.
+    """
+
+    place: ClassVar[tuple[str, ...]] = ()  # the coordinates that say where it is, for distances
+
+    @abc.abstractmethod
+    def inputs(self, t) -> tuple:
+        """The inputs of the experiment at a time, the same for every motion."""
+
+    @abc.abstractmethod
+    def constants(self, parameters: tuple) -> tuple:
+        """What follows from the parameters of a motion alone, computed once for all of its steps."""
+
+    @abc.abstractmethod
+    def rates(self, q: tuple, inputs: tuple, constants: tuple) -> tuple:
+        """The rate of each coordinate."""
+
+    def __call__(self, t, x, u=None):
+        assert u is not None
+        number = len(self.columns.inputs)
+        constants = self.constants(tuple(u[number:]))
+        return State(jnp.stack(self.rates(tuple(x.q), tuple(u[:number]), constants)), x.v)
+
+    def control(self, parameters):
+        return Experiment(self, jnp.asarray(parameters))
+
+
+class Experiment(AbstractSignal):
+    """The inputs of a system's experiment beside the parameters of one motion."""
+
+    system: AbstractFirstOrder
+    parameters: Float[Array, " parameters"]
+
+    def __call__(self, t):
+        inputs = jnp.stack(self.system.inputs(t)).astype(self.parameters.dtype)
+        return jnp.concatenate([inputs, self.parameters])
+
+
+class AbstractMechanical(AbstractSystem, AbstractAcceleration):
+    """A mechanism in minimal coordinates, with its energies."""
+
+    @abc.abstractmethod
+    def kinetic(self, q: Float[Array, " n"], v: Float[Array, " n"]) -> Float[Array, ""]:
+        """Kinetic energy in joules."""
+
+    @abc.abstractmethod
+    def potential(self, q: Float[Array, " n"]) -> Float[Array, ""]:
+        """Potential energy in joules."""
+
+    @abc.abstractmethod
+    def force(self, q: Float[Array, " n"], v: Float[Array, " n"], u=None) -> Float[Array, " n"]:
+        """Generalised forces that no potential gives: damping, friction, inputs."""
+
+    def lagrangian(self, q, v):
+        return self.kinetic(q, v) - self.potential(q)
+
+    def energy(self, x: State):
+        return self.kinetic(x.q, x.v) + self.potential(x.q)
 
 
 def linear_motion(field: AbstractAcceleration, x0: State, ts: Float[Array, " samples"]) -> State:

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fnode.signals import AbstractSignal
-from fnode.systems._base import AbstractSystem, Case, Parameter, Protocol
+from fnode.systems._base import AbstractMechanical, Case, Parameter, Protocol
 from fnode.trajectory import Column, Columns
 
 COORDINATES = (Column("x", "m"), Column("theta", "rad", angle=True))
 START = Protocol(q=(1.0, math.pi / 6), v=(0.0, 0.0), train=200, test=50, integrator="midpoint")
 
 
-class AbstractCartPole(AbstractSystem):
+class AbstractCartPole(AbstractMechanical):
     """The angle is measured from upright; the pole is a point mass at its end.
 
     The motion from the paper's start swings all the way round, beyond the +-pi/2 its text speaks of.

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Parameter, Protocol
+from fnode.systems._base import AbstractMechanical, Parameter, Protocol
 from fnode.trajectory import Column, Columns
 
 
-class DoublePendulum(AbstractSystem):
+class DoublePendulum(AbstractMechanical):
     """Both angles are measured from hanging down.
 
     `joint_friction` adds a torque `-joint_friction * tanh(3 w)` at each joint, where `w` is the rate of that joint:

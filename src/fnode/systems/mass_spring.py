@@ -4,13 +4,13 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Parameter, Protocol, linear_motion
+from fnode.systems._base import AbstractMechanical, Parameter, Protocol, linear_motion
 from fnode.trajectory import Column, Columns
 
 DISPLACEMENT = Columns((Column("x", "m"),))
 
 
-class MassSpring(AbstractSystem):
+class MassSpring(AbstractMechanical):
     """An undamped oscillator, `m x'' = -k x`: the paper's test of energy over a long time."""
 
     mass: Parameter = 10.0
@@ -39,7 +39,7 @@ class MassSpring(AbstractSystem):
         return linear_motion(self, x0, ts)
 
 
-class MassSpringDamper(AbstractSystem):
+class MassSpringDamper(AbstractMechanical):
     """A damped oscillator, `m x'' = -k x - d x'`."""
 
     mass: Parameter = 10.0

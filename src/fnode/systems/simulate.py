@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode.errors import InputError, choose
+from fnode.field import AbstractAcceleration
 from fnode.recording import Recording
 from fnode.solvers import SOLVERS, TIGHT, AbstractSolver, rollout, solver_named
 from fnode.systems._base import AbstractSystem
@@ -40,12 +41,14 @@ def simulate(
 
 
 @eqx.filter_jit
-def _simulate(system, ts, start, control, solver):
+def _simulate(system: AbstractSystem, ts, start, control, solver):
     x = None if solver or control else system.exact(start, ts)
     if x is None:
         x = rollout(system, start, ts, control=control, solver=solver or TIGHT)
     u = None if control is None else jax.vmap(control)(ts)
-    accelerations = jax.vmap(system.acceleration, in_axes=(0, 0, None if u is None else 0))(ts, x, u)
+    accelerations = None
+    if isinstance(system, AbstractAcceleration):
+        accelerations = jax.vmap(system.acceleration, in_axes=(0, 0, None if u is None else 0))(ts, x, u)
     return Trajectory(ts, x, u, accelerations, columns=system.columns)
 
 
@@ -67,6 +70,7 @@ def recordings(
     With `full` the motion is given by all coordinates, not only the independent ones. `moved` numbers the start: 0 is
     the given one, the others lie 5 % of each column's spread away from it.
     """
+    data_solver = data_solver or system.data_solver
     solver = None if data_solver in (None, "exact") else solver_named(data_solver)
     if data_solver == "exact" and system.exact(system.protocol.start, jnp.zeros(1)) is None:
         raise InputError(f"this system has no exact solution: choose data_solver among {', '.join(SOLVERS)}")

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from fnode.constraints import Holonomic, Partition, complete
 from fnode.mechanisms import GROUND, Body, Friction, Mechanism, Prismatic, Revolute, Spring, Torque, Torsion
-from fnode.systems._base import AbstractSystem, Case, Protocol
+from fnode.systems._base import AbstractMechanical, Case, Protocol
 from fnode.trajectory import Column, Columns, State, Trajectory
 
 CRANK_ANGLE = (Column("theta1", "rad", angle=True),)
@@ -28,7 +28,7 @@ TRAINING_MU = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 TEST_MU = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55)
 
 
-class AbstractSliderCrank(AbstractSystem):
+class AbstractSliderCrank(AbstractMechanical):
     """Its state is the crank angle and rate; the nine coordinates of the three bodies follow from them.
 
     `r` and `l` are half the lengths of crank and rod. Dampers: `c01` between ground and crank, `c12` between crank and

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from fnode.systems._base import AbstractSystem, Parameter, Protocol, linear_motion
+from fnode.systems._base import AbstractMechanical, Parameter, Protocol, linear_motion
 from fnode.trajectory import Column, Columns
 
 
-class TripleMassSpringDamper(AbstractSystem):
+class TripleMassSpringDamper(AbstractMechanical):
     """A chain from the ground: spring and damper `i` join mass `i` to the one before it (the first to the ground)."""
 
     masses: tuple[Parameter, Parameter, Parameter] = (100.0, 10.0, 1.0)

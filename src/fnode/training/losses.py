@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from fnode.field import AbstractField
+from fnode.models import Rates, learned_rates
 from fnode.trajectory import State
 
 
@@ -67,6 +68,16 @@ class DerivativeLoss(eqx.Module):
     def __call__(self, field: AbstractField, sample: Labelled) -> Float[Array, ""]:
         cost = self.penalty(derivative_residual(field, sample))
         return jnp.mean(cost if sample.weight is None else sample.weight * cost)
+
+
+class RateLoss(eqx.Module):
+    """The penalty on the learned rates of a system of first order, each in units of its spread."""
+
+    penalty: Penalty = SquaredError()
+
+    def __call__(self, field: Rates, sample: Labelled) -> Float[Array, ""]:
+        wanted = field.targets.standardise(learned_rates(sample.rate, field.kinematics))
+        return jnp.mean(self.penalty(field.scaled(sample.x, sample.u) - wanted))
 
 
 class HamiltonLoss(eqx.Module):
