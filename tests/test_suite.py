@@ -258,9 +258,7 @@ def test_the_vehicle_is_shown_as_soon_as_there_is_one():
 
 
 def test_the_page_holds_everything_and_needs_no_network(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(
-        sys, "argv", ["fnode", "bench", "hyperparameters", "schematics", "vehicle", "-o", str(tmp_path / "b")]
-    )
+    monkeypatch.setattr(sys, "argv", ["fnode", "bench", "hyperparameters", "schematics", "-o", str(tmp_path / "b")])
     with pytest.raises(SystemExit) as stop:
         main()
     out = capsys.readouterr().out

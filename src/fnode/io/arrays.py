@@ -22,7 +22,7 @@ def write_arrays(path: Path, tree: PyTree, metadata: dict[str, str] | None = Non
 def write_named(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, str] | None = None) -> None:
     """Arrays under their names."""
     with replacing(path) as temporary:
-        safetensors.numpy.save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, temporary, metadata)
+        safetensors.numpy.save_file({name: np.asarray(a, order="C") for name, a in arrays.items()}, temporary, metadata)
 
 
 def read_named(path: Path) -> dict[str, np.ndarray]:
