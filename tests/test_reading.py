@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import tomllib
 
 import h5py
@@ -35,6 +36,12 @@ def text(delimiter=",", decimal=".", table=TABLE, newline="\n"):
     return newline.join([rows[0], *(row.replace(".", decimal) for row in rows[1:])]) + newline
 
 
+def zarr(path):
+    root = pytest.importorskip("zarr").open_group(path, mode="w")
+    for name, values in TABLE.items():
+        root.create_array(name, data=np.asarray(values))
+
+
 def hdf5(path, table=TABLE):
     with h5py.File(path, "w") as file:
         for name, values in table.items():
@@ -58,6 +65,7 @@ WRITERS = {
     "deflated.mat": lambda path: scipy.io.savemat(path, TABLE, do_compression=True),
     "flat.h5": hdf5,
     "frame.hdf5": hdf5,
+    "folder.zarr": zarr,
 }
 
 
@@ -395,7 +403,7 @@ def test_no_table_of_text_breaks_the_reader(tmp_path, header, rows, delimiter, e
     content=st.binary(max_size=300),
     cut=st.integers(0, 3000),
     flip=st.integers(0, 3000),
-    suffix=st.sampled_from([*io.READERS]),
+    suffix=st.sampled_from([suffix for suffix in io.READERS if suffix not in io.FOLDERS]),
 )
 def test_no_bytes_break_a_reader(tmp_path, content, cut, flip, suffix):
     """Random bytes, and sound files cut short or with bytes changed."""
@@ -411,6 +419,17 @@ def test_no_bytes_break_a_reader(tmp_path, content, cut, flip, suffix):
     sound[where : where + len(content)] = content
     path.write_bytes(sound)
     refused_or_sound(path)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(number=st.integers(0, 99), content=st.binary(max_size=200))
+def test_no_bytes_in_a_folder_break_its_reader(tmp_path, number, content):
+    folder = tmp_path / "any.zarr"
+    zarr(folder)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    files[number % len(files)].write_bytes(content)
+    refused_or_sound(folder)
+    shutil.rmtree(folder)
 
 
 VALUES = st.one_of(st.floats(-1e3, 1e3), st.just(float("nan")), st.just(0.0), st.floats(1e-300, 1e300))

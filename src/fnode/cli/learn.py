@@ -1,6 +1,7 @@
 """`fnode learn`: from a system or files to a scored model."""
 
 import contextlib
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -108,7 +109,28 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     folder.log(f"finished: median MSE {figures['median']['mse']['full']}")
     folder.tidy()
     console.print(_score_table(figures))
+    part, seed = finished.chosen
+    for line in _trust(part.seeds[seed].verdict):
+        console.print(line, highlight=False)
     console.print(f"report: {output / REPORT}", highlight=False)
+
+
+def _trust(verdict) -> list[str]:
+    """What was chosen, how well it foretold windows it was not fitted to, and a warning where that is not well."""
+    if verdict is None:
+        return []
+    from fnode.selection import FAIR, describe
+
+    off = f"off by at most {100 * verdict.worst**0.5:.2g} % of their motion"
+    good = verdict.worst <= FAIR
+    lines = [
+        f"structure: {describe(verdict)}; held-out windows {off if math.isfinite(verdict.worst) else 'left for good'}"
+    ]
+    return (
+        lines
+        if good
+        else [*lines, "warning: no structure foretells these data well: give more of them, or longer ones"]
+    )
 
 
 def _source(sources: list[str], stored: dict) -> dict:

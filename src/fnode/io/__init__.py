@@ -3,12 +3,13 @@
 from fnode.io.arrays import read_arrays, read_named, write_arrays, write_named
 from fnode.io.atomic import replacing, write_text
 from fnode.io.cleaning import Gaps, gaps_of
-from fnode.io.readers import READERS, read_table
+from fnode.io.readers import FOLDERS, READERS, read_table
 from fnode.io.roles import Roles, Understood, roles_given, toml, understood
 from fnode.io.source import Trajectories, is_text, read, read_signal, records
 from fnode.io.table import write, write_labels
 
 __all__ = [
+    "FOLDERS",
     "READERS",
     "Gaps",
     "Roles",

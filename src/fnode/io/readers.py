@@ -324,5 +324,5 @@ READERS: dict[str, Callable[[Path], polars.DataFrame]] = {
     ".mat": read_mat,
     ".zarr": read_zarr,
 }
-FOLDERS = (".zarr",)  # kinds that are a folder, not a file
 """The readers by the end of a file's name."""
+FOLDERS = (".zarr",)  # kinds that are a folder, not a file
