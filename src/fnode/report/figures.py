@@ -13,6 +13,8 @@ from fnode.trajectory import Column, State
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision.
 TRUE, PREDICTED, OTHER, SHADE = "#7f7f7f", "#0072B2", "#D55E00", "rgba(213, 94, 0, 0.10)"
 GIVEN = "rgba(0, 114, 178, 0.15)"
+MOST_POINTS = 1000  # of a line: a page of long records stays small
+MOST_PHASE_POINTS = 60_000  # of all phase portraits together
 
 
 def motion(recording: Recording, predicted: State, given: int = 1) -> go.Figure:
@@ -54,6 +56,7 @@ def phases(run: Run) -> go.Figure:
         rows, across, subplot_titles=titles, horizontal_spacing=0.3 / across, vertical_spacing=0.3 / rows
     )
     told: set[str] = set()
+    most = min(MOST_POINTS, max(100, MOST_PHASE_POINTS // (2 * len(panels))))
     for number, (k, i) in enumerate(panels):
         recording, predicted = part.recordings[k], part.predictions[seed][k]
         row, col = number // across + 1, number % across + 1
@@ -65,10 +68,8 @@ def phases(run: Run) -> go.Figure:
         ]
         for name, x, stretch, colour, dash, width in lines:
             if x.q[stretch].shape[0] > 1:
-                line = _line(
-                    x.q[stretch, i], x.v[stretch, i], name, colour, width=width, dash=dash, legend=name not in told
-                )
-                figure.add_trace(line, row=row, col=col)
+                style: Any = {"width": width, "dash": dash, "legend": name not in told, "most": most}
+                figure.add_trace(_line(x.q[stretch, i], x.v[stretch, i], name, colour, **style), row=row, col=col)
                 told.add(name)
         figure.update_xaxes(title_text=label(columns.coordinates[i]), row=row, col=col)
         figure.update_yaxes(title_text=label(columns.velocities[i]), row=row, col=col)
@@ -95,11 +96,13 @@ def label(column: Column) -> str:
     return f"{column.name} ({column.unit})" if column.unit else column.name
 
 
-def _line(x, y, name, colour, *, width=2, dash="solid", legend=True):
+def _line(x, y, name, colour, *, width=2, dash="solid", legend=True, most=MOST_POINTS):
     style = {"color": colour, "width": width, "dash": dash}
-    return go.Scatter(
-        x=np.asarray(x), y=np.asarray(y), mode="lines", name=name, legendgroup=name, showlegend=legend, line=style
-    )
+    count = len(x)
+    step = max(1, -(-count // most))
+    seen = np.unique(np.append(np.arange(0, count, step), count - 1)) if count else slice(0)
+    shown = [np.asarray(values)[seen] for values in (x, y)]
+    return go.Scatter(x=shown[0], y=shown[1], mode="lines", name=name, legendgroup=name, showlegend=legend, line=style)
 
 
 def styled(figure: go.Figure, *, height: int, legend_above: int = 0) -> go.Figure:
