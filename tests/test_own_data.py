@@ -242,3 +242,25 @@ def test_long_lines_are_drawn_with_few_points_from_end_to_end(count):
     assert len(line.x) == len(line.y)
     assert min(count, 500) <= len(line.x) <= min(count, figures.MOST_POINTS + 1)
     assert count == 0 or (line.x[0] == 0 and line.x[-1] == count - 1)
+
+
+def test_a_start_keeps_its_velocities_where_training_left_them_aside(tmp_path):
+    """A single row has no slope: what it says of the velocity is all there is."""
+    ts = np.arange(0.0, 6.0, 0.01)
+    table = {"t": ts, "x": np.sin(3 * ts), "v": 3 * np.cos(3 * (ts - 0.05))}
+    polars.DataFrame(table).write_csv(tmp_path / "late.csv")
+    (tmp_path / "start.csv").write_text("t,x,d_x\n0,0.5,1.5\n")
+    runs = (
+        ["learn", "late.csv", "--set", "structures=library", "-o", "run"],
+        [*("predict", "run", "--from", "start.csv", "--until", "1", "-o", "future.csv")],
+    )
+    for words in runs:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(tmp_path)
+            patch.setattr(sys, "argv", ["fnode", *words])
+            with pytest.raises(SystemExit) as stop:
+                main()
+            assert stop.value.code == 0
+    assert "velocities left aside: d_x" in (tmp_path / "run/run.log").read_text()
+    future = polars.read_csv(tmp_path / "future.csv")
+    np.testing.assert_allclose(future["x"], 0.5 * np.cos(3 * future["t"]) + 0.5 * np.sin(3 * future["t"]), atol=1e-3)

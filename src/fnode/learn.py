@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 from fnode.config import Config, Network
 from fnode.derivatives import Labels
 from fnode.field import AbstractField
-from fnode.methods import method_named
+from fnode.methods import method_named, optimiser_of
 from fnode.metrics import flat
 from fnode.model import Model, cast, predict, untrained
 from fnode.models import AbstractForecaster
@@ -34,7 +34,7 @@ from fnode.selection import Verdict, select
 from fnode.solvers import solver_named
 from fnode.streaming import fit_streamed
 from fnode.systems import AbstractSystem
-from fnode.training import Adam, Fit, Progress, fit
+from fnode.training import Fit, Progress, fit
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
@@ -219,13 +219,7 @@ def descend(config: Config, prepared: Prepared, start: int, watch: Watch) -> tup
         eqx.filter_jit(eqx.filter_vmap(lambda key: untrained(config, config.network, columns, key, known)))(keys[:, 0]),
         method_named(config.model).loss(config),
         cast(samples, settings.precision),
-        Adam(
-            learning_rate=settings.learning_rate,
-            decay=settings.decay,
-            weight_decay=settings.weight_decay,
-            decoupled=settings.optimiser == "adamw",
-            clip=settings.clip,
-        ),
+        optimiser_of(settings),
         epochs=settings.epochs,
         batch=batch_size(config, samples),
         keys=keys[:, 1],

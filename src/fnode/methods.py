@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from fnode.config import Config, Network
+from fnode.config import Config, Network, Training
 from fnode.errors import InputError, choose
 from fnode.models import FCNN, HNN, LNN, LSTM, Scaler
 from fnode.recording import Recording
 from fnode.solvers import RK4, AdjointRK4, solver_named
 from fnode.systems import AbstractMechanical, AbstractSystem
 from fnode.training import (
+    Adam,
     DerivativeLoss,
     HamiltonLoss,
     Huber,
@@ -28,6 +29,7 @@ from fnode.training import (
     instants,
     windows,
 )
+from fnode.training.losses import Penalty
 from fnode.trajectory import Columns
 
 Build = Callable[[Config, Network, Columns, PRNGKeyArray, Labelled | None], Any]
@@ -69,7 +71,7 @@ def check_method(config: Config, columns: Columns, system: AbstractSystem | None
 
 def _derivative_loss(config: Config) -> DerivativeLoss:
     training = config.training
-    return DerivativeLoss(SquaredError() if training.loss == "mse" else Huber(training.huber_delta))
+    return DerivativeLoss(penalty_of(training))
 
 
 def _trajectory_loss(config: Config) -> TrajectoryLoss:
@@ -192,3 +194,19 @@ METHODS: dict[str, Method] = {
         assumes="that energy is conserved",
     ),
 }
+
+
+def optimiser_of(settings: Training) -> Adam:
+    """The gradient descent that settings ask for."""
+    return Adam(
+        learning_rate=settings.learning_rate,
+        decay=settings.decay,
+        weight_decay=settings.weight_decay,
+        decoupled=settings.optimiser == "adamw",
+        clip=settings.clip,
+    )
+
+
+def penalty_of(settings: Training) -> Penalty:
+    """What an error costs by the settings."""
+    return SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)

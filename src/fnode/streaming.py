@@ -13,12 +13,13 @@ from fnode.config import Config
 from fnode.derivatives import Difference, derivative_named
 from fnode.errors import InputError, choose
 from fnode.io import read, roles_given
+from fnode.methods import optimiser_of, penalty_of
 from fnode.model import untrained
 from fnode.scale import DESIGNS, AbstractStream, ShardStream, SimulatedStream, fit_stream
 from fnode.solvers import AbstractFixedStep, solver_named
 from fnode.systems import AbstractFirstOrder, AbstractSystem
 from fnode.systems.simulate import lengths
-from fnode.training import Adam, DerivativeLoss, Fit, Huber, Labelled, Progress, RateLoss, SquaredError
+from fnode.training import DerivativeLoss, Fit, Labelled, Progress, RateLoss
 from fnode.trajectory import Columns
 
 FIRST_LOOK = 8  # blocks that set scalers and polynomials
@@ -115,18 +116,11 @@ def fit_streamed(
         batches: tuple[int, ...] = (stream.lanes * stream.rows,)
     else:
         batches = (settings.batch,) if isinstance(settings.batch, int) else settings.batch
-    penalty = SquaredError() if settings.loss == "mse" else Huber(settings.huber_delta)
     return fit_stream(
         models,
-        RateLoss(penalty) if columns.first_order else DerivativeLoss(penalty),
+        (RateLoss if columns.first_order else DerivativeLoss)(penalty_of(settings)),
         stream,
-        Adam(
-            learning_rate=settings.learning_rate,
-            decay=settings.decay,
-            weight_decay=settings.weight_decay,
-            decoupled=settings.optimiser == "adamw",
-            clip=settings.clip,
-        ),
+        optimiser_of(settings),
         epochs=settings.epochs,
         batches=batches,
         report=report,

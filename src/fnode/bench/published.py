@@ -57,16 +57,5 @@ HYPERPARAMETERS = {
     },
 }
 
-# The vehicle: ranges of its parameters (Table 9) and its hyper-parameters (Table 11).
-VEHICLE_RANGES = {
-    "l": (2.7, 2.9),
-    "beta": (0.60, 0.75),
-    "gamma": (0.15, 0.25),
-    "I_wheel": (0.9, 1.3),
-    "R_wheel": (0.32, 0.35),
-    "c0": (0.015, 0.025),
-    "c1": (0.025, 0.045),
-    "tau0": (250.0, 350.0),
-    "omega0": (1200.0, 1500.0),
-}
+# The vehicle's hyper-parameters (Table 11).
 VEHICLE_HYPERPARAMETERS = {"fnode": {"layers": 6, "epochs": 300, "rate": 1e-4, "optimiser": "AdamW"}}

@@ -5,7 +5,8 @@ import numpy as np
 from fnode.bench.drawing import COLOURS, TRUTH, in_two_parts, panels
 from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
 from fnode.bench.hyperparameters import beside_recipe
-from fnode.bench.published import VEHICLE_HYPERPARAMETERS, VEHICLE_RANGES
+from fnode.bench.published import VEHICLE_HYPERPARAMETERS
+from fnode.systems import Vehicle as VehicleSystem
 
 
 class Vehicle(AbstractExperiment):
@@ -38,7 +39,7 @@ class Vehicle(AbstractExperiment):
             error = entry["mse"]["full"]
             numbers = ", ".join(f"{name} = {value:g}" for name, value in (entry["parameters"] or {}).items())
             rows.append((entry["name"], numbers, f"{gap:.2e}", "-" if error is None else f"{error:.1e}"))
-        ranges = tuple((name, f"{low:g} .. {high:g}") for name, (low, high) in VEHICLE_RANGES.items())
+        ranges = tuple((name, f"{low:g} .. {high:g}") for name, (low, high) in VehicleSystem.ranges.items())
         text = (
             "Distance of the predicted from the true place at the end, and mean squared error of the whole motion. "
             "The paper prints no figures."

@@ -42,6 +42,8 @@ def predict(
     states, given, hold = _assigned(columns, settings or [])
     data = model.config.data
     roles = io.roles_given(data.roles) if start else {}
+    if not data.velocities:  # left aside in training: a start, often a single row, is taken as it is given
+        roles.pop("velocities", None)
     starts = io.read(
         start or run / PREDICTION, _without(columns, given), gaps=data.gaps, timeless=True, **{**roles, "split": ""}
     )

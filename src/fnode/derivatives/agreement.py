@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from fnode.derivatives._registry import derivative_named
-from fnode.derivatives.labels import Track, follow, unwrapped
+from fnode.derivatives.labels import Track, check, follow, unwrapped
 
 LARGEST_RATIO = 4.0  # of a disagreement to what the errors of both estimates explain ...
 LARGEST_SHARE = 2e-3  # ... if it is also more than this share of the velocity's spread
@@ -41,6 +41,7 @@ def agreement(ts: np.ndarray, q: np.ndarray, v: np.ndarray, *, angle: bool, brid
     >>> late.doubtful, round(late.delay, 3)
     (True, 0.02)
     """
+    check(ts, q[:, None], v[:, None], [angle])
     way = derivative_named("auto")
     speed = follow(ts, v, way, "auto", 1, bridge)
     place = follow(ts, unwrapped(q) if angle else q, way, "auto", 2, bridge)

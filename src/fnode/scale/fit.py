@@ -67,15 +67,7 @@ def fit_stream(
     transform = optimiser.transform()
     seeds, total = jax.tree.leaves(trained)[0].shape[0], epochs * stream.blocks
     wide = jnp.result_type(float)
-    fresh = Progress(
-        trained,
-        jax.vmap(transform.init)(trained),
-        trained,
-        jnp.full(seeds, jnp.inf, wide),
-        jnp.array(0),
-        jnp.full(seeds, -1),
-        jnp.full((seeds, total), jnp.nan, wide),
-    )
+    fresh = Progress.fresh(trained, transform, seeds, total)
     with noticing_losses("before the first block"):
         progress, fixed = shared((resume_from(fresh) or fresh, fixed), replicated)
     precision = jax.tree.leaves(trained)[0].dtype

@@ -30,6 +30,20 @@ class Progress(eqx.Module):
     failed: Int[Array, " seeds"]  # the epoch at which a loss was not finite, or -1
     history: Float[Array, "seeds epochs"]  # not a number beyond `epoch`
 
+    @classmethod
+    def fresh(cls, trained: PyTree, transform: optax.GradientTransformation, seeds: int, epochs: int) -> "Progress":
+        """Before the first epoch."""
+        wide = jnp.result_type(float)
+        return cls(
+            trained,
+            jax.vmap(transform.init)(trained),
+            trained,
+            jnp.full(seeds, jnp.inf, wide),
+            jnp.array(0),
+            jnp.full(seeds, -1),
+            jnp.full((seeds, epochs), jnp.nan, wide),
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
@@ -69,15 +83,7 @@ def fit(
     fixed, static = eqx.partition(rest, eqx.is_array)
     transform = optimiser.transform()
     seeds, wide = keys.shape[0], jnp.result_type(float)
-    fresh = Progress(
-        trained,
-        jax.vmap(transform.init)(trained),
-        trained,
-        jnp.full(seeds, jnp.inf, wide),
-        jnp.array(0),
-        jnp.full(seeds, -1),
-        jnp.full((seeds, epochs), jnp.nan, wide),
-    )
+    fresh = Progress.fresh(trained, transform, seeds, epochs)
     progress = resume_from(fresh) or fresh
 
     def mean_loss(trained, fixed, rows, used):
