@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 
+from fnode.config import Network
 from fnode.field import AbstractAcceleration
-from fnode.models import Resistance, Scaler, empty_library
+from fnode.models import Resistance, Scaler, empty_library, is_trainable
 from fnode.solvers import RK4, rollout
+from fnode.structures import fresh
 from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
 from fnode.training import (
     Huber,
@@ -24,7 +26,7 @@ from fnode.training import (
     least_squares,
 )
 from fnode.training.least_squares import STALLED, Dual, Primal, Pull, Step, _direction, _equations
-from fnode.trajectory import State
+from fnode.trajectory import Column, Columns, State
 
 RNG = np.random.default_rng(0)
 DESIGN, RIGHT = jnp.asarray(RNG.normal(size=(40, 2, 5))), jnp.asarray(RNG.normal(size=(40, 2)))
@@ -245,11 +247,35 @@ def accelerations(field, x, u=None):
 
 @eqx.filter_jit
 def balances(field, x, a):
-    return jax.vmap(lambda x, a: field.balance(x, a))(x, a)
+    return jax.vmap(lambda x, a: field.mass_matrix(x.q) @ a - field.forces(x))(x, a)
 
 
 def library(system, degree, samples):
     return empty_library(system.columns, degree, scaler=Scaler.of(samples.x.q))
+
+
+def test_the_balance_of_forces_is_its_design_times_the_coefficients():
+    columns = Columns(
+        (Column("a", "rad", angle=True), Column("b", "m")), inputs=(Column("u", "N"),), parameters=(Column("p", "kg"),)
+    )
+    empty = fresh(Network(structure="library", degree=3, friction=True), columns, jax.random.key(0))
+    trained, fixed = eqx.partition(empty, is_trainable(empty))
+    zeros, unflatten = jax.flatten_util.ravel_pytree(trained)
+    coefficients = jnp.asarray(RNG.normal(size=zeros.size))
+    found = eqx.combine(unflatten(coefficients), fixed)
+    x, a, u = State(*jnp.asarray(RNG.normal(size=(2, 2)))), *jnp.asarray(RNG.normal(size=(2, 2)))
+    balance = found.mass_matrix(x.q, u) @ a - found.forces(x, u)
+    np.testing.assert_allclose(found.design(x, a, u) @ coefficients, balance, rtol=1e-11)
+
+
+def test_parameters_that_feel_an_infinite_ridge_stay():
+    begun = {"p": jnp.array([0.0, 7.0, 0.0, 0.0, 0.0])}
+    strength = {"p": jnp.array([1.0, jnp.inf, 1.0, 1.0, 1.0])}
+    fitted = LeastSquares().minimise(begun, linear, LINEAR, ridge=1e-12, strength=strength).model["p"]
+    rest = np.asarray(RIGHT - 7.0 * DESIGN[:, :, 1]).reshape(-1)
+    best = np.linalg.lstsq(np.delete(np.asarray(DESIGN), 1, axis=2).reshape(len(rest), -1), rest)[0]
+    assert fitted[1] == 7.0
+    np.testing.assert_allclose(np.delete(np.asarray(fitted), 1), best, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -73,11 +73,6 @@ def label(
     >>> bool(np.allclose(labels.rate.value[:, 0], -np.sin(ts), atol=1e-7))
     True
     """
-    with threadpool_limits(1):  # small matrices: threads cost more than they bring
-        return _label(ts, q, v, method, angles, first_order, bridge)
-
-
-def _label(ts, q, v, method, angles, first_order, bridge) -> Labels:
     way = derivative_named(method)
     ts, q = np.asarray(ts, float), np.asarray(q, float)
     v = None if v is None or first_order else np.asarray(v, float)
@@ -142,6 +137,7 @@ def stretches(ts: np.ndarray, there: np.ndarray, bridge: float) -> list[np.ndarr
     return np.split(rows, cuts)
 
 
+@threadpool_limits.wrap(limits=1)  # small matrices: threads cost more than they bring
 def follow(ts: np.ndarray, z: np.ndarray, way: AbstractDerivative, name: str, order: int, bridge: float) -> Track:
     """One channel, stretch by stretch; stretches with too few samples are left out."""
     derivatives = {k: (np.full(len(ts), np.nan), np.full(len(ts), np.nan)) for k in range(order + 1)}

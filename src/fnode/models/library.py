@@ -133,9 +133,26 @@ class Library(AbstractAcceleration):
             drag += self.resistance.forces(jnp.sum(self.friction * self.resistance(x.v), axis=1), x.q.shape[0])
         return jax.grad(stored)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag + pushed
 
-    def balance(self, x, a, u=None):
-        """`M q''` less all forces: zero along a true motion."""
-        return self.mass_matrix(x.q, u) @ a - self.forces(x, u)
+    def design(self, x, a, u=None):
+        """The slope of `M q''` less all forces in every coefficient, in the order of the fields.
+
+        The balance is linear: along a true motion, this times the coefficients is zero.
+        """
+        n, variables = x.q.shape[0], self.variables(x.q, u)
+        values = self.basis(variables)
+        slopes, stored = (
+            jax.jacfwd(lambda q, basis=basis: basis(self.variables(q, u)))(x.q) for basis in (self.basis, self.stored)
+        )
+        units = jax.vmap(lambda entries: symmetric(entries, n))(jnp.eye(self.mass.shape[0]))
+        inertia, momentum = ((units @ rates).T[..., None] for rates in (a, x.v))  # coordinates, pairs, one
+        energy = 0.5 * (x.v @ momentum[..., 0])[:, None] * slopes.T[:, None, :]
+        pushes = jnp.eye(n)[:, :, None, None] * (jnp.zeros(0) if u is None else u[: self.inputs])[:, None] * values
+        parts = [inertia * values + momentum * (slopes @ x.v) - energy, stored.T, momentum * values, -pushes]
+        if self.resistance is not None:
+            kinds = self.resistance(x.v)
+            along = jax.vmap(lambda size: self.resistance.forces(size, n))(jnp.eye(kinds.shape[0]))
+            parts.append(along.T[..., None] * kinds)
+        return jnp.concatenate([part.reshape(n, -1) for part in parts], axis=1)
 
     def acceleration(self, t, x, u=None):
         return solve(self.mass_matrix(x.q, u), self.forces(x, u))

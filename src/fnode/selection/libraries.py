@@ -20,13 +20,16 @@ from fnode.trajectory import Columns
 RIDGES = tuple(10.0 ** -np.arange(24, 0, -2))
 DEGREES = (0, 1, 2, 3, 4, 6, 8, 10)
 PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
-MOST_COEFFICIENTS = 400  # beyond, a library is neither cheap nor well determined
+MOST_COEFFICIENTS = 500  # beyond, a library is neither cheap nor well determined
 EXACT = 1e-12  # relative squared error of a rollout that nothing can better
 
 
 def _coefficients(network: Network, columns: Columns) -> int:
-    shape = eqx.filter_eval_shape(lambda: fresh(network, columns, jax.random.key(0)))
-    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(shape, is_trainable(shape))))
+    def coefficients():
+        model = fresh(network, columns, jax.random.key(0))
+        return jax.tree.leaves(eqx.filter(model, is_trainable(model)))
+
+    return sum(leaf.size for leaf in jax.eval_shape(coefficients))
 
 
 def libraries(problem: Problem, *, friction: bool = False) -> Iterator[Candidate]:

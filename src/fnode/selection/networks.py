@@ -20,7 +20,6 @@ from fnode.structures import fresh
 from fnode.training import Labelled, LeastSquares, Solution, weighted_residual
 
 RIDGES = (1e-6, 1e-9)
-PRUNED = 1e12  # how firmly a coefficient of a library that was dropped is held at zero
 
 
 def linear(problem: Problem, key: PRNGKeyArray) -> Candidate:
@@ -89,11 +88,11 @@ def _descending(problem: Problem, network: Network, begin: Callable[[Fold], Abst
 
 def strength(model: AbstractField, *, beside: float):
     """How much of a ridge each parameter feels: the weights of networks all of it, what stands beside them as given,
-    and coefficients of a library that were dropped so much that they stay away."""
+    and coefficients of a library that were dropped infinitely much: they stay away."""
 
     def felt(node):
         if isinstance(node, Library):
-            return jax.tree.map(lambda leaf: jnp.where(leaf == 0, PRUNED, beside), node)
+            return jax.tree.map(lambda leaf: jnp.where(leaf == 0, jnp.inf, beside), node)
         value = 1.0 if isinstance(node, eqx.nn.MLP) else beside
         return jax.tree.map(lambda leaf: jnp.full_like(leaf, value), node)
 

@@ -29,7 +29,7 @@ class LibraryFit:
     def __init__(self, model: Library, samples: Labelled):
         self.trained, self.fixed = eqx.partition(model, is_trainable(model))
         self.samples = samples
-        design, values = _design(self.trained, self.fixed, samples)
+        design, values = _design(model, samples)
         self.design, self.values = np.asarray(design), np.asarray(values)  # samples, coordinates, coefficients; terms
         self.spread = np.maximum(np.std(np.asarray(samples.rate), axis=0), 1e-12)
         self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1])
@@ -128,15 +128,10 @@ class _Problem:
 
 
 @eqx.filter_jit
-def _design(trained, fixed, samples):
-    """The slope of every sample's balance of forces in every coefficient, and the values of the terms."""
-    flat, unflatten = jax.flatten_util.ravel_pytree(trained)
+def _design(model: Library, samples: Labelled):
+    """How every sample's balance of forces goes with every coefficient, and the values of the terms."""
 
     def one(sample):
-        def balance(p):
-            return eqx.combine(unflatten(p), fixed).balance(sample.x, sample.rate, sample.u)
-
-        model = eqx.combine(trained, fixed)
-        return jax.jacfwd(balance)(jnp.zeros_like(flat)), model.basis(model.variables(sample.x.q, sample.u))
+        return model.design(sample.x, sample.rate, sample.u), model.basis(model.variables(sample.x.q, sample.u))
 
     return jax.vmap(one)(samples)

@@ -84,12 +84,14 @@ class LeastSquares:
         With `each`, unknowns of which every sample has its own along the leading axis, it is `residual(model, own,
         sample)`; no ridge is on those.
         `strength` has the structure of the model's trainable part and says how much of the ridge each parameter
-        feels; the ridge pulls towards zero, or `around` the given model. `resume_from` may turn the fresh state into
-        an earlier one.
+        feels: one that feels infinitely much stays as it is. The ridge pulls towards zero, or `around` the given
+        model. `resume_from` may turn the fresh state into an earlier one.
         """
         trained, fixed = eqx.partition(model, is_trainable(model))
-        flat, unflatten = jax.flatten_util.ravel_pytree(trained)
-        felt = jnp.ones_like(flat) if strength is None else jax.flatten_util.ravel_pytree(strength)[0]
+        start, unflatten = jax.flatten_util.ravel_pytree(trained)
+        felt = jnp.ones_like(start) if strength is None else jax.flatten_util.ravel_pytree(strength)[0]
+        free = jnp.flatnonzero(jnp.isfinite(felt))
+        flat, felt = start[free], felt[free]
         rows, unflatten_row = _rows(each, samples)
         nothing = jnp.zeros(rows.size, flat.dtype)
         flat = jnp.concatenate([flat, rows.reshape(-1)])
@@ -101,16 +103,20 @@ class LeastSquares:
         fresh = Step(flat, number(jnp.inf), number(self.damping), number(2), count(0), count(0), count(0), history)
         step = resume_from(fresh) or fresh
         started = time.perf_counter()
-        step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, each, samples, pull, jnp.array(0)))
+        step = jax.block_until_ready(
+            _advance(self, residual, step, trained, free, fixed, each, samples, pull, jnp.array(0))
+        )
         seconds_compile, started, chunk = time.perf_counter() - started, time.perf_counter(), 1
         while int(step.iteration) < self.iterations and int(step.reason) == 0:
             before, until = time.perf_counter(), jnp.array(int(step.iteration) + chunk)
-            step = jax.block_until_ready(_advance(self, residual, step, trained, fixed, each, samples, pull, until))
+            step = jax.block_until_ready(
+                _advance(self, residual, step, trained, free, fixed, each, samples, pull, until)
+            )
             report(step)
             chunk = max(1, round(chunk * CHUNK_SECONDS / (time.perf_counter() - before)))
         shared = flat.size - rows.size
         return Solution(
-            eqx.combine(unflatten(step.parameters[:shared]), fixed),
+            eqx.combine(unflatten(start.at[free].set(step.parameters[:shared])), fixed),
             None if each is None else jax.vmap(unflatten_row)(step.parameters[shared:].reshape(rows.shape)),
             float(step.cost),
             np.asarray(step.history)[: int(step.iteration)],
@@ -142,16 +148,18 @@ def _rows(each: PyTree, samples):
 
 
 @eqx.filter_jit
-def _advance(options: LeastSquares, residual, step: Step, trained, fixed, each, samples, pull: Pull, until) -> Step:
+def _advance(
+    options: LeastSquares, residual, step: Step, trained, free, fixed, each, samples, pull: Pull, until
+) -> Step:
     """The state of the iteration some iterations later."""
-    flat, unflatten = jax.flatten_util.ravel_pytree(trained)
+    start, unflatten = jax.flatten_util.ravel_pytree(trained)
     rows, unflatten_row = _rows(each, samples)
 
     def apart(parameters):
-        return parameters[: flat.size], parameters[flat.size :].reshape(rows.shape)
+        return parameters[: free.size], parameters[free.size :].reshape(rows.shape)
 
     def residual_of(shared, row, sample):
-        model = eqx.combine(unflatten(shared), fixed)
+        model = eqx.combine(unflatten(start.at[free].set(shared)), fixed)
         return residual(model, sample) if each is None else residual(model, unflatten_row(row), sample)
 
     def cost_of(parameters):
