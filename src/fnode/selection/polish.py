@@ -18,7 +18,8 @@ from fnode.trajectory import State
 
 RIDGE = 1e-6  # how firmly parameters stay where the regression put them
 MOST_SHOTS = 40
-MOST_SHOT_SAMPLES = 200  # a longer one is seen at every few samples
+MOST_SHOT_SAMPLES, MOST_SAMPLES = 200, 4000  # of one and of all: longer ones are seen at every few samples
+SOLVER = LeastSquares(iterations=12, tolerance=1e-2)  # it begins near, and every step integrates all shots
 
 
 def polished(problem: Problem, candidate: Candidate) -> Candidate:
@@ -38,7 +39,7 @@ def polished(problem: Problem, candidate: Candidate) -> Candidate:
 def _shoot(problem: Problem, field: AbstractField, fold: Fold) -> AbstractField:
     """The field whose rollouts meet the measured samples outside the held-out stretches."""
     shots, starts = _shots(problem, fold, max(4, problem.shortest // 4))
-    solution = LeastSquares(iterations=30).minimise(
+    solution = SOLVER.minimise(
         field,
         ShootingResidual(problem.solver),
         shots,
@@ -56,7 +57,6 @@ def _shots(problem: Problem, fold: Fold, length: int) -> tuple[Shot, State]:
 
     What a fold holds out is measured in infinite units, and so without influence: shapes stay the same.
     """
-    stride = math.ceil(length / MOST_SHOT_SAMPLES)
     misses = np.concatenate([part.measured.states - part.smooth.states for part in problem.parts])
     unit = jnp.maximum(jnp.sqrt(jnp.nanmean(misses**2, axis=0)), NOISY * problem.spread)
     places = [
@@ -64,8 +64,10 @@ def _shots(problem: Problem, fold: Fold, length: int) -> tuple[Shot, State]:
         for number, part in enumerate(problem.parts)
         for first in range(0, len(part.smooth) - length + 1, length)
     ]
+    places = places[:: math.ceil(len(places) / MOST_SHOTS)]
+    stride = math.ceil(length / min(MOST_SHOT_SAMPLES, MOST_SAMPLES // len(places)))
     shots, starts = [], []
-    for number, first in places[:: math.ceil(len(places) / MOST_SHOTS)]:
+    for number, first in places:
         part, inside = problem.parts[number], slice(first, first + length, stride)
         measured = part.measured[inside]
         free = fold.allows(number, float(measured.ts[0]), float(measured.ts[-1]))

@@ -28,6 +28,7 @@ NETWORKS: tuple[Network, ...] = (
     Network(structure="mlp", width=32, depth=2, angles="plain", scale=True),
 )
 """From the one whose form holds outside the data to the one that is free."""
+FINE = 1e-3  # relative squared error of a library, alone or with a network, at which networks alone are not tried
 FAIR = 0.05  # relative squared error at which a learned Lagrangian is trusted rather than freer networks tried
 
 
@@ -96,8 +97,8 @@ def _candidates(
             return
     if "library_network" in structures and tried:
         yield from library_networks(problem, best_of(tried), key)
-        if reached(problem.good):
-            return
+    if reached(max(FINE, problem.good)):
+        return
     if "linear_skip" in structures:
         yield linear(problem, key)
         if reached(EXACT):
