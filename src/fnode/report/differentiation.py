@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from fnode.derivatives import Diagnosis, Labels, positions_only
-from fnode.report.document import Picture, render
-from fnode.report.figures import OTHER, PREDICTED, TRUE, label, styled
+from fnode.report.document import Picture, Section, render
+from fnode.report.figures import OTHER, PREDICTED, TRUE, band, label, styled
 from fnode.trajectory import Trajectory
 
 HEADINGS = (
@@ -54,7 +54,8 @@ def differentiation(source: str, method: str, found: dict[str, tuple[Trajectory,
             several = f" of trajectory {name}" if len(found) > 1 else ""
             pictures.append(Picture(f"{column.name}{several}", panels(trajectory, labels, i)))
     values = {"source": source, "method": method, "headings": HEADINGS, "rows": rows}
-    return render("labels.html", f"Derivatives of {source}", pictures, **values)
+    sections = [Section("summary", "Diagnostics"), Section("curves", "Derivatives", tuple(pictures))]
+    return render("labels.html", f"Derivatives of {source}", sections, **values)
 
 
 def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
@@ -78,9 +79,7 @@ def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
         figure.add_annotation(x=0.5, y=0.5, showarrow=False, **note)
     if labels.rate.sd is not None:
         two = 2 * labels.rate.sd[:, i]
-        edge = {"x": np.concatenate([ts, ts[::-1]]), "y": np.concatenate([rate + two, (rate - two)[::-1]])}
-        colour = {"line": {"width": 0}, "fillcolor": "rgba(0, 114, 178, 0.25)"}
-        figure.add_trace(go.Scatter(**edge, **colour, fill="toself", name="95 % band"), 1, 2)
+        figure.add_trace(band(ts, rate - two, rate + two, "95 % band", PREDICTED), 1, 2)
     _add(figure, ts, rate, "derivative", PREDICTED, 1, 2)
     frequency = np.fft.rfftfreq(len(ts), np.median(np.diff(ts)))[1:]
     for values, name, colour in ((measured, "samples", TRUE), (rate, "derivative", PREDICTED)):
@@ -95,7 +94,7 @@ def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
     }.items():
         figure.update_xaxes(title_text=across, row=place[0], col=place[1])
         figure.update_yaxes(title_text=up, row=place[0], col=place[1])
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1, row=2, col=2)
+    figure.update_yaxes(type="log", dtick=1, row=2, col=2)
     figure.update_xaxes(type="log", dtick=1, row=2, col=2)
     return styled(figure, height=640)
 
