@@ -2,13 +2,18 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jinja2
 import markupsafe
+import numpy as np
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
+
+from fnode.trajectory import Column
+
+MOST_ROWS = 4  # of panels in one picture
 
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("fnode.report"), autoescape=True, undefined=jinja2.StrictUndefined
@@ -45,6 +50,16 @@ class Picture:
         """The figure as JSON that cannot end the script it stands in."""
         text = json.dumps(self.figure.to_plotly_json(), default=_plain)
         return text.replace("<", "\\u003c").replace("\u2028", "\\u2028")
+
+
+def stacked(
+    title: str, note: str, columns: Sequence[Column], draw: Callable[[Sequence[int]], go.Figure]
+) -> tuple[Picture, ...]:
+    """A picture with a row for each column, or several pictures where one would not fit on a sheet of paper."""
+    groups = [group.tolist() for group in np.array_split(np.arange(len(columns)), -(-len(columns) // MOST_ROWS))]
+    names = [", ".join(columns[i].name for i in group) for group in groups]
+    titles = [title] if len(groups) == 1 else [f"{title}: {shown}" for shown in names]
+    return tuple(Picture(each, draw(group), note) for each, group in zip(titles, groups, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)

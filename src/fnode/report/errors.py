@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from fnode.learn import Run
 from fnode.metrics import flat
 from fnode.recording import Recording
-from fnode.report.figures import OTHER, PREDICTED, TRUE, band, label, line, logarithmic, state_places, styled
+from fnode.report.figures import OTHER, PREDICTED, TRUE, band, label, line, logarithmic, state_panels, styled
 from fnode.trajectory import Columns
 
 MOST_BINS = 300
@@ -78,20 +77,19 @@ def first_beyond(ts, values: np.ndarray, limit: float) -> float | None:
     return float(np.asarray(ts)[above[0]]) if len(above) else None
 
 
-def growth(errors: Errors) -> go.Figure:
-    """The error of every state component over time, on a logarithmic axis."""
-    columns, rows = errors.columns.state, len(errors.columns.coordinates)
-    across = len(columns) // rows
-    figure = make_subplots(rows, across, shared_xaxes=True, vertical_spacing=0.25 / rows, horizontal_spacing=0.12)
-    for i, (row, col) in enumerate(state_places(columns, rows)):
+def growth(errors: Errors, which: Sequence[int]) -> go.Figure:
+    """The error of some coordinates and their velocities over time, on a logarithmic axis."""
+    figure, panels = state_panels(errors.columns, which)
+    for number, (i, row, col) in enumerate(panels):
         place: Any = {"row": row, "col": col}
-        ts = over_recordings(figure, errors.recordings, [each[:, i] for each in errors.values], place, legend=i == 0)
+        legend = number == 0
+        ts = over_recordings(figure, errors.recordings, [each[:, i] for each in errors.values], place, legend=legend)
         limit = np.full(2, errors.spread[i])
-        figure.add_trace(line(ts, limit, "spread of the motion", TRUE, dash="dot", legend=i == 0), **place)
-        logarithmic(figure, title_text=f"error of {label(columns[i])}", **place)
-    for col in range(across):
-        figure.update_xaxes(title_text=time_axis(errors.recordings), row=rows, col=col + 1)
-    return styled(figure, height=110 + 210 * rows)
+        figure.add_trace(line(ts, limit, "spread of the motion", TRUE, dash="dot", legend=legend), **place)
+        logarithmic(figure, f"error of {label(errors.columns.state[i])}", **place)
+        if row == len(which):
+            figure.update_xaxes(title_text=time_axis(errors.recordings), **place)
+    return styled(figure, height=110 + 210 * len(which))
 
 
 def time_axis(recordings: Sequence[Recording]) -> str:

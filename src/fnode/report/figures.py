@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
-from fnode.trajectory import Column
+from fnode.trajectory import Column, Columns
 
 # Okabe and Ito's palette: told apart by readers with any kind of colour vision, and seen on white and on black.
 TRUE, PREDICTED, OTHER, THIRD = "#7f7f7f", "#0072B2", "#D55E00", "#009E73"
 MOST_POINTS = 1000  # of a line: a page of long records stays small
-FARTHEST = 2  # heights of the truth beyond which a lost model is not drawn
+FARTHEST = 1.0  # heights of the truth beyond which a lost model is not drawn
 
 
 def line(x, y, name: str, colour: str, *, width=2.0, dash="solid", legend=True, most=MOST_POINTS) -> go.Scatter:
@@ -26,9 +27,10 @@ def line(x, y, name: str, colour: str, *, width=2.0, dash="solid", legend=True, 
 
 def dots(x, y, name: str, colour: str, *, legend=True) -> go.Scatter:
     """Samples, at most `MOST_POINTS` of them."""
-    step = max(1, -(-len(x) // MOST_POINTS))
+    # At random: every so-many-th sample could be those of one record alone.
+    seen = np.sort(np.random.default_rng(0).permutation(len(x))[:MOST_POINTS])
     marker = {"color": colour, "size": 4, "opacity": 0.7}
-    shown = {"x": np.asarray(x)[::step], "y": np.asarray(y)[::step]}
+    shown = {"x": np.asarray(x)[seen], "y": np.asarray(y)[seen]}
     return go.Scatter(**shown, mode="markers", name=name, legendgroup=name, showlegend=legend, marker=marker)
 
 
@@ -69,14 +71,21 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def logarithmic(figure: go.Figure, **place: Any) -> None:
-    """Powers of ten up the axis."""
-    figure.update_yaxes(type="log", **place)
+def logarithmic(figure: go.Figure, title: str, **place: Any) -> None:
+    """Powers of ten up the axis of the lines drawn so far: a few of them, and no others unless there is only one."""
+    drawn = np.concatenate([np.asarray(trace.y, float) for trace in figure.select_traces(**place)])
+    drawn = np.log10(drawn[np.isfinite(drawn) & (drawn > 0)])
+    decades = np.ptp(drawn) if len(drawn) else 0
+    figure.update_yaxes(type="log", title_text=title, dtick=int(-(-decades // 6)) if decades > 1 else None, **place)
 
 
-def state_places(columns: Sequence[Column], rows: int) -> list[tuple[int, int]]:
-    """Row and column of each state component: coordinates on the left, their velocities beside them."""
-    return [(i % rows + 1, i // rows + 1) for i in range(len(columns))]
+def state_panels(columns: Columns, which: Sequence[int]) -> tuple[go.Figure, list[tuple[int, int, int]]]:
+    """Panels for some coordinates, one below the other, their velocities beside them; and for each panel the number of
+    its state component, its row and its column."""
+    rows, across = len(which), 1 if columns.first_order else 2
+    figure = make_subplots(rows, across, shared_xaxes=True, vertical_spacing=0.25 / rows, horizontal_spacing=0.15)
+    count = len(columns.coordinates)
+    return figure, [(i + k * count, row + 1, k + 1) for row, i in enumerate(which) for k in range(across)]
 
 
 def styled(figure: go.Figure, *, height: int, legend_above: int = 0) -> go.Figure:

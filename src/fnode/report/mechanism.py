@@ -1,6 +1,7 @@
 """The pictures of a mechanism whose independent coordinates were learned: the others, the constraints, the motion."""
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from fnode.constraints import Holonomic
 from fnode.errors import InputError
 from fnode.learn import Run, completed
 from fnode.report.animation import animation
-from fnode.report.document import Picture
+from fnode.report.document import Picture, stacked
 from fnode.report.figures import OTHER, PREDICTED, THIRD, line, logarithmic, styled
 from fnode.report.motion import motion, shading
 from fnode.trajectory import Trajectory
@@ -37,7 +38,8 @@ def mechanism_pictures(run: Run) -> list[Picture]:
         truth = run.complete(recording.truth)
         whole = dataclasses.replace(recording, truth=truth)
         note = f"{which}: solved from the constraints at every sample. {shading(recording)}"
-        pictures.append(Picture("All coordinates", motion(whole, predicted.x), note))
+        draw = functools.partial(motion, whole, predicted.x)
+        pictures.extend(stacked("All coordinates", note, truth.columns.coordinates, draw))
         mechanism = getattr(run.system, "mechanism", None)
         if mechanism is not None:
             moving = animation(mechanism, {"truth": truth, "model": predicted})
@@ -56,5 +58,5 @@ def constraint_residuals(constraints: Holonomic, motion: Trajectory) -> go.Figur
             shown = np.where(size > 0, size, np.nan)  # a logarithmic axis has no zero
             figure.add_trace(line(motion.ts, shown, name, colour, dash=dash))
     figure.update_xaxes(title_text="t (s)")
-    logarithmic(figure, title_text="largest residual")
+    logarithmic(figure, "largest residual")
     return styled(figure, height=360)

@@ -1,5 +1,6 @@
 """True and predicted motion: over time, and as phase portraits."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,36 +9,33 @@ from plotly.subplots import make_subplots
 
 from fnode.learn import Run
 from fnode.recording import Recording
-from fnode.report.figures import OTHER, PREDICTED, TRUE, escaped, faint, in_sight, label, line, state_places, styled
+from fnode.report.figures import OTHER, PREDICTED, TRUE, escaped, faint, in_sight, label, line, state_panels, styled
 from fnode.trajectory import State
 
 MOST_PANELS = 12  # of phase portraits
 
 
-def motion(recording: Recording, predicted: State, given: int = 1) -> go.Figure:
-    """Every state component over time; the test part is shaded, and so are true samples given to the model."""
-    columns = recording.truth.columns.state
-    rows = len(recording.truth.columns.coordinates)
-    across = len(columns) // rows
-    figure = make_subplots(rows, across, shared_xaxes=True, vertical_spacing=0.25 / rows, horizontal_spacing=0.12)
+def motion(recording: Recording, predicted: State, which: Sequence[int], given: int = 1) -> go.Figure:
+    """Some coordinates and their velocities over time; the test part is shaded, and so are true samples given to the
+    model."""
+    columns = recording.truth.columns
+    figure, panels = state_panels(columns, which)
     ts = np.asarray(recording.truth.ts)
     true = np.asarray(recording.truth.states)
     guess = np.concatenate([predicted.q, predicted.v], axis=-1)
-    for i, (row, col) in enumerate(state_places(columns, rows)):
-        seen = in_sight(guess[:, i], true[:, i])
-        figure.add_trace(line(ts, true[:, i], "truth", TRUE, width=4, legend=i == 0), row=row, col=col)
-        figure.add_trace(line(ts, seen, "model", PREDICTED, dash="dash", legend=i == 0), row=row, col=col)
-        figure.update_yaxes(title_text=label(columns[i]), row=row, col=col)
+    for number, (i, row, col) in enumerate(panels):
         place: Any = {"row": row, "col": col}  # plotly's stub wants text here, plotly itself numbers
+        legend, seen = number == 0, in_sight(guess[:, i], true[:, i])
+        figure.add_trace(line(ts, true[:, i], "truth", TRUE, width=4, legend=legend), **place)
+        figure.add_trace(line(ts, seen, "model", PREDICTED, dash="dash", legend=legend), **place)
+        figure.update_yaxes(title_text=label(columns.state[i]), **place)
+        if row == len(which):
+            figure.update_xaxes(title_text="t (s)", **place)
         if given > 1:
-            figure.add_vrect(
-                ts[0], ts[min(given, len(ts)) - 1], fillcolor=faint(PREDICTED, 0.15), line_width=0, **place
-            )
+            figure.add_vrect(ts[0], ts[min(given, len(ts)) - 1], fillcolor=faint(PREDICTED), line_width=0, **place)
         if 0 < recording.training < len(ts):
             figure.add_vrect(ts[recording.training], ts[-1], fillcolor=faint(OTHER, 0.1), line_width=0, **place)
-    for col in range(across):
-        figure.update_xaxes(title_text="t (s)", row=rows, col=col + 1)
-    return styled(figure, height=110 + 210 * rows)
+    return styled(figure, height=110 + 210 * len(which))
 
 
 def shading(recording: Recording) -> str:
@@ -62,7 +60,7 @@ def phases(run: Run) -> go.Figure:
     part, seed = run.chosen
     columns, panels = run.model.columns, phase_panels(run)
     several = len(part.recordings) > 1
-    across = min(len(panels), 3)
+    across = min(len(panels), 4 if several else 3)
     rows = -(-len(panels) // across)
     titles = [escaped(part.recordings[k].name) for k, _ in panels] if several else None
     figure = make_subplots(
@@ -87,4 +85,4 @@ def phases(run: Run) -> go.Figure:
                 told.add(name)
         figure.update_xaxes(title_text=label(columns.coordinates[i]), row=row, col=col)
         figure.update_yaxes(title_text=label(columns.velocities[i]), row=row, col=col)
-    return styled(figure, height=120 + 300 * rows, legend_above=40 if several else 0)
+    return styled(figure, height=120 + 270 * rows, legend_above=40 if several else 0)

@@ -1,12 +1,13 @@
 """The page of a run."""
 
+import functools
 import importlib.metadata
 import platform
 from collections.abc import Iterator
 
 from fnode.learn import Run
 from fnode.report.data import labels_of, ranges, samplings
-from fnode.report.document import Picture, Section, render
+from fnode.report.document import Picture, Section, render, stacked
 from fnode.report.errors import Errors, growth
 from fnode.report.mechanism import mechanism_pictures
 from fnode.report.motion import motion, phase_panels, phases, shading
@@ -41,14 +42,17 @@ def page(run: Run, scores: dict) -> str:
 
 def _sections(run: Run, scores: dict, errors: Errors, residuals: Residuals | None) -> Iterator[Section]:
     """What the page shows, in its order."""
+    columns = run.model.columns.coordinates
     yield Section("summary", "Summary")
     yield Section("data", "Data")
     if scores["ranking"]:
         yield Section("candidates", "Candidates tried")
     yield Section("motion", "Motion", tuple(_motions(run)))
-    yield Section("growth", "Error over time", (Picture("Error over time", growth(errors), errors.sentence()),))
+    drawn = stacked("Error over time", errors.sentence(), columns, functools.partial(growth, errors))
+    yield Section("growth", "Error over time", drawn)
     if residuals is not None:
-        yield Section("residuals", "Residuals of the fit", (Picture("Residuals of the fit", remaining(residuals)),))
+        drawn = stacked("Residuals of the fit", "", residuals.columns, functools.partial(remaining, residuals))
+        yield Section("residuals", "Residuals of the fit", drawn)
     support = Support.of(run)
     if support is not None:
         title = "Where the model leaves its data"
@@ -84,7 +88,7 @@ def _facts(run: Run, scores: dict, errors: Errors) -> list[tuple[str, str, str]]
 
 
 def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.2g} %"
+    return "-" if share is None else f"{100 * share:.0f} %" if share > 0.1 else f"{100 * share:.2g} %"
 
 
 def _motions(run: Run) -> Iterator[Picture]:
@@ -94,7 +98,8 @@ def _motions(run: Run) -> Iterator[Picture]:
     for number in _shown(run):
         recording = part.recordings[number]
         name = f"Trajectory {recording.name}" if len(part.recordings) > 1 else "Motion"
-        yield Picture(name, motion(recording, part.predictions[seed][number], needs), given + shading(recording))
+        draw = functools.partial(motion, recording, part.predictions[seed][number], given=needs)
+        yield from stacked(name, given + shading(recording), run.model.columns.coordinates, draw)
 
 
 def _shown(run: Run) -> list[int]:

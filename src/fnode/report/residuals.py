@@ -1,6 +1,7 @@
 """What the fitted field leaves of its labels at the training samples."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -73,16 +74,16 @@ def _rates(field, ts, x, u):
     return jax.vmap(field, in_axes=(0, 0, None if u is None else 0))(ts, x, u)
 
 
-def remaining(residuals: Residuals) -> go.Figure:
-    """The residual of every label over time, with twice its own deviation as a band, and how often it is how large."""
-    rows = len(residuals.columns)
+def remaining(residuals: Residuals, which: Sequence[int]) -> go.Figure:
+    """The residual of some labels over time, with twice its own deviation as a band, and how often it is how large."""
+    rows = len(which)
     figure = make_subplots(
         rows, 2, column_widths=[0.68, 0.32], vertical_spacing=0.25 / rows, horizontal_spacing=0.1, shared_yaxes=True
     )
     order = np.argsort(residuals.ts, kind="stable")
-    for i, column in enumerate(residuals.columns):
-        place: Any = {"row": i + 1, "col": 1}
-        values, legend = residuals.values[:, i], i == 0
+    for row, i in enumerate(which):
+        place: Any = {"row": row + 1, "col": 1}
+        values, legend = residuals.values[:, i], row == 0
         if residuals.sd is not None:
             ts, two = _outline(residuals.ts[order], 2 * residuals.sd[order, i])
             figure.add_trace(band(ts, -two, two, "two deviations of the label", OTHER, legend=legend), **place)
@@ -91,11 +92,11 @@ def remaining(residuals: Residuals) -> go.Figure:
         counts, edges = np.histogram(values[np.isfinite(values)], BINS)
         middle = (edges[1:] + edges[:-1]) / 2
         bars = go.Bar(x=counts, y=middle, orientation="h", marker_color=PREDICTED, showlegend=False, name="samples")
-        figure.add_trace(bars, row=i + 1, col=2)
-        figure.update_yaxes(title_text=f"residual of {label(column)}", row=i + 1, col=1)
+        figure.add_trace(bars, row=row + 1, col=2)
+        figure.update_yaxes(title_text=f"residual of {label(residuals.columns[i])}", row=row + 1, col=1)
     figure.update_xaxes(title_text="t (s)", row=rows, col=1)
     figure.update_xaxes(title_text="samples", row=rows, col=2)
-    return styled(figure, height=110 + 240 * rows).update_layout(bargap=0)
+    return styled(figure, height=110 + 210 * rows).update_layout(bargap=0)
 
 
 def _outline(ts: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

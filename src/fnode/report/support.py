@@ -82,7 +82,7 @@ def leaving(support: Support) -> go.Figure:
     distances = [np.maximum(away, NEAREST) for away in support.distances]
     ts = over_recordings(figure, support.recordings, distances, place, legend=True)
     figure.add_trace(line(ts, np.ones(2), "reach of the training data", TRUE, dash="dot"), **place)
-    logarithmic(figure, title_text="distance / reach", dtick=1)
+    logarithmic(figure, "distance / reach")
     figure.update_xaxes(title_text=time_axis(support.recordings))
     return styled(figure, height=360)
 

@@ -18,6 +18,6 @@ def losses(run: Run) -> go.Figure:
         epochs = np.arange(1, len(history) + 1)
         figure.add_trace(line(epochs, history, name, colour, width=2 if chosen else 1, legend=chosen or count == 0))
     figure.update_xaxes(title_text="iteration" if members[0].ranking else "epoch")
-    logarithmic(figure, title_text="training loss")
+    logarithmic(figure, "training loss")
     figure.update_layout(showlegend=len(members) > 1)
     return styled(figure, height=360)

@@ -37,7 +37,7 @@ function steer(plot, event) {
 
 // A button and a slider that show the frames of a figure; its frames are called by their times.
 function animate(figure, plot, frames, milliseconds) {
-  const [button, slider, clock] = ["button", "input", "output"].map(name => figure.querySelector(name));
+  const [button, slider, clock] = ["button", "input", "output"].map(name => figure.querySelector(".controls " + name));
   let timer = null;
   const show = number => {
     const time = `t = ${frames[number].name} s`;
@@ -45,7 +45,8 @@ function animate(figure, plot, frames, milliseconds) {
     slider.setAttribute("aria-valuetext", time);
     clock.textContent = time;
     // Without a redraw only the paths move, which keeps up with the clock.
-    Plotly.animate(plot, [frames[number].name], { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } });
+    Plotly.animate(plot, [frames[number].name], { mode: "immediate", transition: { duration: 0 }, frame: { duration: 0, redraw: false } })
+      .catch(() => {}); // a frame that a later one overtook
   };
   const pause = () => { clearInterval(timer); timer = null; button.textContent = "Play"; };
   const step = () => Number(slider.value) < frames.length - 1 ? show(Number(slider.value) + 1) : pause();
@@ -62,7 +63,7 @@ function animate(figure, plot, frames, milliseconds) {
 for (const figure of document.querySelectorAll("figure.picture")) {
   const plot = figure.querySelector(".plot");
   const { data, layout, frames } = JSON.parse(figure.querySelector("script").textContent);
-  const config = { responsive: true, displaylogo: false };
+  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"] };
   Plotly.newPlot(plot, { data, frames, layout: { ...layout, ...fitted() }, config }).then(() => {
     for (const query of [DARK, PAPER]) query.addEventListener("change", () => Plotly.relayout(plot, fitted()));
     plot.addEventListener("keydown", event => steer(plot, event));
