@@ -73,7 +73,8 @@ def escaped(text: str) -> str:
 
 def logarithmic(figure: go.Figure, title: str, **place: Any) -> None:
     """Powers of ten up the axis of the lines drawn so far: a few of them, and no others unless there is only one."""
-    drawn = np.concatenate([np.asarray(trace.y, float) for trace in figure.select_traces(**place)])
+    traces: Any = figure.select_traces(**place)
+    drawn = np.concatenate([np.asarray(trace.y, float) for trace in traces])
     drawn = np.log10(drawn[np.isfinite(drawn) & (drawn > 0)])
     decades = np.ptp(drawn) if len(drawn) else 0
     figure.update_yaxes(type="log", title_text=title, dtick=int(-(-decades // 6)) if decades > 1 else None, **place)
