@@ -6,7 +6,7 @@ from fnode.analysis.quality import Sampling, sampling
 from fnode.io.cleaning import Record
 from fnode.learn import Run
 from fnode.recording import Recording
-from fnode.trajectory import Column, Trajectory
+from fnode.trajectory import Trajectory
 
 
 def samplings(run: Run) -> list[tuple[Recording, Sampling]]:
@@ -32,14 +32,13 @@ def ranges(run: Run) -> list[dict]:
         "input": columns.inputs,
         "parameter": columns.parameters,
     }
-    named: list[tuple[str, Column]] = [(role, column) for role, group in roles.items() for column in group]
-    low_seen, low_held = _extremes(seen), _extremes(held)
+    named = [(role, column) for role, group in roles.items() for column in group]
+    extremes = {"training": _extremes(seen), "held_out": _extremes(held)}
     return [
         {
             "column": column,
             "role": role,
-            "training": None if low_seen is None else low_seen[:, i],
-            "held_out": None if low_held is None else low_held[:, i],
+            **{part: None if found is None else found[:, i] for part, found in extremes.items()},
         }
         for i, (role, column) in enumerate(named)
     ]

@@ -77,10 +77,13 @@ def _facts(run: Run, scores: dict, errors: Errors) -> list[tuple[str, str, str]]
     seconds = scores["seeds"][scores["chosen"]]["seconds"]
     spent = ", ".join(f"{seconds[name]:.1f} s to {name}" for name in ("compile", "train") if seconds[name] >= 0.05)
     count = "1 trajectory" if len(recordings) == 1 else f"{len(recordings)} trajectories"
+    source = ("From", f"{trained} samples", f"for training, {every - trained} held out, of {count}")
+    if run.config.stream.design:
+        source = ("From", "a stream", f"({run.config.stream.design}), scored on {count}")
     return [
         ("Learned", structure, describe(learned.verdict) if learned.verdict else f"{scores['model']}, {size}"),
         ("Coordinates", names, "of first order" if run.model.columns.first_order else "with their velocities"),
-        ("From", f"{trained} samples", f"for training, {every - trained} held out, of {count}"),
+        source,
         ("Error, training", _percent(errors.typical(held_out=False)), "of the motion's spread"),
         ("Error, held out", _percent(errors.typical(held_out=True)), "of the motion's spread"),
         ("Time", f"{seconds['total']:.1f} s", f"of which {spent}" if spent else ""),

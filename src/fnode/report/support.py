@@ -32,13 +32,13 @@ class Support:
 
     @classmethod
     def of(cls, run: Run) -> "Support | None":
-        """None where no training part was kept."""
+        """None where no training data was kept, as of a stream."""
         part, seed = run.chosen
         network = part.seeds[seed].network
         turning = network.angles == "sincos" or network.structure == "library"
         turns = np.array([turning and column.angle for column in run.model.columns.coordinates])
         seen = [_places(r.observed.x, r.observed, turns) for r in part.recordings if r.observed is not None]
-        if not seen:
+        if not seen or run.config.stream.design:
             return None
         step = -(-sum(map(len, seen)) // MOST_STATES)
         seen = [each[::step] for each in seen]
