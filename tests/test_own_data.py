@@ -15,7 +15,6 @@ import fnode
 from fnode.analysis import quality
 from fnode.cli import main
 from fnode.errors import InputError
-from fnode.report import figures
 from fnode.signals import ZeroOrderHold
 from fnode.solvers import rollout
 
@@ -234,14 +233,6 @@ def test_a_fraction_overrides_the_files_split(tmp_path):
     assert trained(split=["r0"]) == [0, 300, 300]
     with pytest.raises(InputError, match="nowhere"):
         trained(split="nowhere")
-
-
-@pytest.mark.parametrize("count", [0, 1, 1000, 10_001])
-def test_long_lines_are_drawn_with_few_points_from_end_to_end(count):
-    line = figures._line(np.arange(count), np.arange(count) ** 2, "truth", "#000000")
-    assert len(line.x) == len(line.y)
-    assert min(count, 500) <= len(line.x) <= min(count, figures.MOST_POINTS + 1)
-    assert count == 0 or (line.x[0] == 0 and line.x[-1] == count - 1)
 
 
 def test_a_start_keeps_its_velocities_where_training_left_them_aside(tmp_path):

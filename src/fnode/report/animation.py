@@ -42,7 +42,7 @@ class Shape:
 
 
 def animation(mechanism: Mechanism, motions: dict[str, Trajectory]) -> go.Figure:
-    """Motions of a mechanism side by side, with buttons and a slider for the time.
+    """Motions of a mechanism side by side, one frame for each time, which is the name of the frame.
 
     Each motion has `x, y, theta` of every body as its coordinates, and all have the same times. Long motions are
     thinned to `MOST_FRAMES` frames at most.
@@ -70,13 +70,22 @@ def animation(mechanism: Mechanism, motions: dict[str, Trajectory]) -> go.Figure
             )
             figure.add_trace(trace, row=1, col=panel + 1)
 
-    figure.frames = [go.Frame(name=str(k), data=data, traces=moving) for k, data in enumerate(frames)]
-    figure.update_xaxes(title_text="x (m)", range=[low[0] - margin, high[0] + margin], matches="x")
-    figure.update_yaxes(title_text="y (m)", range=[low[1] - margin, high[1] + margin], matches="y")
+    figure.frames = [go.Frame(name=t, data=data, traces=moving) for t, data in zip(_clock(ts), frames, strict=True)]
+    figure.update_xaxes(title_text="x (m)", range=[low[0] - margin, high[0] + margin])
+    figure.update_yaxes(title_text="y (m)", range=[low[1] - margin, high[1] + margin])
+    for panel in range(2, len(motions) + 1):
+        figure.update_layout({f"xaxis{panel}_matches": "x", f"yaxis{panel}_matches": "y"})
     figure.update_layout(yaxis_scaleanchor="x")
     tall = (high - low + 2 * margin)[1] / (high - low + 2 * margin)[0] * 900 / len(motions)
-    styled(figure, height=int(200 + np.clip(tall, 180, 480)))
-    return figure.update_layout(margin_b=150, **_controls(ts))
+    # In real time where the eye can follow, else as fast as it can.
+    pause = float(np.clip(1000 * np.diff(ts).min(initial=1.0), 25, 60))
+    return styled(figure, height=int(110 + np.clip(tall, 180, 480))).update_layout(meta={"milliseconds": pause})
+
+
+def _clock(ts: np.ndarray) -> list[str]:
+    """The times in seconds, with as many digits as tell them apart."""
+    digits = max(0, math.ceil(-math.log10(np.diff(ts).min(initial=1.0)) - 1e-6))
+    return [f"{t:.{digits}f}" for t in ts]
 
 
 def shapes(mechanism: Mechanism, q: np.ndarray) -> list[Shape]:
@@ -154,54 +163,6 @@ def _xy(points: np.ndarray) -> dict[str, list]:
     """As lists, which are shorter than plotly's own encoding of rounded numbers; gaps where a motion got lost."""
     x, y = ([value if math.isfinite(value) else None for value in values] for values in points.T.tolist())
     return {"x": x, "y": y}
-
-
-def _controls(ts: np.ndarray) -> dict[str, Any]:
-    """Play and pause, and a slider over the frames."""
-    step = np.diff(ts).min(initial=1.0)
-    digits = math.ceil(-math.log10(step) - 1e-6)
-
-    def at(duration):
-        # Without a redraw only the paths move, which keeps up with the clock.
-        frame = {"duration": duration, "redraw": False}
-        return {"frame": frame, "mode": "immediate", "transition": {"duration": 0}}
-
-    # In real time where the eye can follow, else as fast as it can.
-    play = {
-        "label": "Play",
-        "method": "animate",
-        "args": [None, {**at(float(np.clip(1000 * step, 25, 60))), "fromcurrent": True}],
-    }
-    pause = {"label": "Pause", "method": "animate", "args": [[None], at(0)]}
-    buttons = {
-        "type": "buttons",
-        "direction": "left",
-        "showactive": False,
-        "buttons": [play, pause],
-        "font": {"color": TRUE},  # a hovered button is light in any colour scheme
-        "bordercolor": TRUE,
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "pad": {"t": 75},
-    }
-    slider = {
-        "steps": [
-            {"label": f"{t:.{digits}f}", "method": "animate", "args": [[str(k)], at(0)]} for k, t in enumerate(ts)
-        ],
-        "currentvalue": {"prefix": "t = ", "suffix": " s", "xanchor": "left"},
-        "bgcolor": TRUE,
-        "activebgcolor": PREDICTED,
-        "bordercolor": TRUE,
-        "ticklen": 0,
-        "minorticklen": 0,
-        "x": 0.17,
-        "len": 0.83,
-        "y": 0,
-        "pad": {"t": 55},
-    }
-    return {"updatemenus": [buttons], "sliders": [slider]}
 
 
 def _checked(mechanism: Mechanism, motions: dict[str, Trajectory]) -> np.ndarray:

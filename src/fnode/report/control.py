@@ -8,13 +8,13 @@ from plotly.subplots import make_subplots
 from fnode.control import ClosedLoop, Controlled
 from fnode.mechanisms import GROUND, Body, Mechanism, Prismatic, Revolute
 from fnode.report.animation import animation
-from fnode.report.document import Picture, render
-from fnode.report.figures import OTHER, PREDICTED, label, styled
+from fnode.report.document import Picture, Section, render
+from fnode.report.figures import OTHER, PREDICTED, THIRD, label, styled
 from fnode.systems import ForcedCartPole, Parameter
 from fnode.trajectory import Column, Columns, State, Trajectory
 
 COLUMNS = ForcedCartPole.columns
-LOOKS = {"analytic": (PREDICTED, "solid", 4), "learned": (OTHER, "dot", 2), "exact_labels": ("#009E73", "dash", 2)}
+LOOKS = {"analytic": (PREDICTED, "solid", 4), "learned": (OTHER, "dot", 2), "exact_labels": (THIRD, "dash", 2)}
 
 MOVING = ("analytic", "learned")
 
@@ -22,21 +22,25 @@ MOVING = ("analytic", "learned")
 def control_page(scores: dict, found: dict[str, Controlled], settings: str, *, length: float) -> str:
     """The report as HTML text; `length` is that of the pole."""
     balance = {name: one.balance for name, one in found.items()}
-    pictures = [
-        Picture(
-            "Balancing", panels(balance), "The plant is the analytic cart-pole, whichever model the controller has."
-        ),
-        Picture("The cart-pole, balanced", moving({name: balance[name] for name in MOVING}, length)),
-    ]
     swings = {name: [swing for swing in one.swings if swing is not None] for name, one in found.items()}
     first = {name: several[0] for name, several in swings.items() if several}
-    if first:
-        note = "The first of the starts; the force is bounded by 20 N."
-        pictures.append(Picture("Swing-up", panels(first), note))
-        up = {name: swing for name, swing in first.items() if name in MOVING}
-        pictures.append(Picture("The cart-pole, swung up", moving(up, length)))
+    up = {name: swing for name, swing in first.items() if name in MOVING}
+    sections = [
+        Section("summary", "Summary"),
+        Section("linear", "Linear models at upright"),
+        Section("balancing", "Balancing", (
+            Picture("Balancing", panels(balance)),
+            Picture("The cart-pole, balanced", moving({name: balance[name] for name in MOVING}, length)),
+        )),
+        Section("swings", "Swing-up", (
+            *((Picture("Swing-up", panels(first)),) if first else ()),
+            *((Picture("The cart-pole, swung up", moving(up, length)),) if up else ()),
+        )) if scores["control"]["analytic"]["swing_up"] else None,
+        Section("settings", "Settings"),
+    ]  # fmt: skip
     title = f"{scores['system']}: model predictive control"
-    return render("control.html", title, pictures, scores=scores, names=_names(COLUMNS.state), settings=settings)
+    shown = [section for section in sections if section]
+    return render("control.html", title, shown, scores=scores, names=_names(COLUMNS.state), settings=settings)
 
 
 def panels(loops: dict[str, ClosedLoop]) -> go.Figure:

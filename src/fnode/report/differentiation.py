@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from fnode.derivatives import Diagnosis, Labels, positions_only
-from fnode.report.document import Picture, render
-from fnode.report.figures import OTHER, PREDICTED, TRUE, label, styled
+from fnode.report.document import Picture, Section, render
+from fnode.report.figures import OTHER, PREDICTED, TRUE, band, dots, label, line, styled
 from fnode.trajectory import Trajectory
 
 HEADINGS = (
@@ -22,6 +22,7 @@ HEADINGS = (
     "outliers",
     "bridged",
 )
+MOST_FREQUENCIES = 5000  # a spectrum is thinned late: its peaks are narrow
 
 
 def row(name: str, coordinate: str, diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -54,7 +55,8 @@ def differentiation(source: str, method: str, found: dict[str, tuple[Trajectory,
             several = f" of trajectory {name}" if len(found) > 1 else ""
             pictures.append(Picture(f"{column.name}{several}", panels(trajectory, labels, i)))
     values = {"source": source, "method": method, "headings": HEADINGS, "rows": rows}
-    return render("labels.html", f"Derivatives of {source}", pictures, **values)
+    sections = [Section("summary", "Diagnostics"), Section("curves", "Derivatives", tuple(pictures))]
+    return render("labels.html", f"Derivatives of {source}", sections, **values)
 
 
 def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
@@ -68,25 +70,22 @@ def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
     smooth = labels.q if from_positions else labels.v
     rate = labels.rate.value[:, i]
     figure = make_subplots(2, 2, vertical_spacing=0.18, horizontal_spacing=0.12)
-    _add(figure, ts, measured, "samples", TRUE, 1, 1, mode="markers")
+    figure.add_trace(dots(ts, measured, "samples", TRUE), 1, 1)
     if smooth is not None:
-        _add(figure, ts, smooth.value[:, i], "curve", PREDICTED, 1, 1)
-        residual = measured - smooth.value[:, i]
-        _add(figure, ts, residual, "residual", OTHER, 2, 1, mode="markers")
+        figure.add_trace(line(ts, smooth.value[:, i], "curve", PREDICTED), 1, 1)
+        figure.add_trace(dots(ts, measured - smooth.value[:, i], "residual", OTHER), 2, 1)
     else:
         note = {"text": "this method passes through every sample", "xref": "x3 domain", "yref": "y3 domain"}
         figure.add_annotation(x=0.5, y=0.5, showarrow=False, **note)
     if labels.rate.sd is not None:
         two = 2 * labels.rate.sd[:, i]
-        edge = {"x": np.concatenate([ts, ts[::-1]]), "y": np.concatenate([rate + two, (rate - two)[::-1]])}
-        colour = {"line": {"width": 0}, "fillcolor": "rgba(0, 114, 178, 0.25)"}
-        figure.add_trace(go.Scatter(**edge, **colour, fill="toself", name="95 % band"), 1, 2)
-    _add(figure, ts, rate, "derivative", PREDICTED, 1, 2)
+        figure.add_trace(band(ts, rate - two, rate + two, "95 % band", PREDICTED), 1, 2)
+    figure.add_trace(line(ts, rate, "derivative", PREDICTED), 1, 2)
     frequency = np.fft.rfftfreq(len(ts), np.median(np.diff(ts)))[1:]
     for values, name, colour in ((measured, "samples", TRUE), (rate, "derivative", PREDICTED)):
         finite = np.where(np.isfinite(values), values, np.nanmean(values))
         power = np.abs(np.fft.rfft(finite - finite.mean()) * np.sqrt(2) / len(ts))[1:]
-        _add(figure, frequency, power, f"spectrum of {name}", colour, 2, 2)
+        figure.add_trace(line(frequency, power, f"spectrum of {name}", colour, most=MOST_FREQUENCIES), 2, 2)
     for place, (across, up) in {
         (1, 1): ("t (s)", label(measured_in)),
         (1, 2): ("t (s)", label(rate_in)),
@@ -95,11 +94,6 @@ def panels(trajectory: Trajectory, labels: Labels, i: int) -> go.Figure:
     }.items():
         figure.update_xaxes(title_text=across, row=place[0], col=place[1])
         figure.update_yaxes(title_text=up, row=place[0], col=place[1])
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1, row=2, col=2)
+    figure.update_yaxes(type="log", dtick=1, row=2, col=2)
     figure.update_xaxes(type="log", dtick=1, row=2, col=2)
     return styled(figure, height=640)
-
-
-def _add(figure, x, y, name, colour, row, col, mode="lines"):
-    style = {"line": {"color": colour, "width": 2}} if mode == "lines" else {"marker": {"size": 4, "color": colour}}
-    figure.add_trace(go.Scatter(x=x, y=y, mode=mode, name=name, **style), row, col)

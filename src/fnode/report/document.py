@@ -2,11 +2,18 @@
 
 import dataclasses
 import json
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jinja2
 import markupsafe
+import numpy as np
 import plotly.graph_objects as go
-import plotly.offline
+from plotly.offline import get_plotlyjs
+
+from fnode.trajectory import Column
+
+MOST_ROWS = 4  # of panels in one picture
 
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("fnode.report"), autoescape=True, undefined=jinja2.StrictUndefined
@@ -27,11 +34,16 @@ ENVIRONMENT.filters["coded"] = coded
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A figure with its heading and a sentence about it."""
+    """A figure with its heading and a sentence about it; one with frames gets a slider and a button to play them."""
 
     title: str
     figure: go.Figure
     note: str = ""
+
+    @property
+    def frames(self) -> int:
+        figure: Any = self.figure  # plotly's stub does not know what frames are
+        return len(figure.frames)
 
     @property
     def json(self) -> str:
@@ -40,10 +52,30 @@ class Picture:
         return text.replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
-def render(template: str, title: str, pictures: list[Picture], **values) -> str:
+def stacked(
+    title: str, note: str, columns: Sequence[Column], draw: Callable[[Sequence[int]], go.Figure]
+) -> tuple[Picture, ...]:
+    """A picture with a row for each column, or several pictures where one would not fit on a sheet of paper."""
+    groups = [group.tolist() for group in np.array_split(np.arange(len(columns)), -(-len(columns) // MOST_ROWS))]
+    names = [", ".join(columns[i].name for i in group) for group in groups]
+    titles = [title] if len(groups) == 1 else [f"{title}: {shown}" for shown in names]
+    return tuple(Picture(each, draw(group), note) for each, group in zip(titles, groups, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of a page that its contents name; the template's block `name` is the text above its pictures."""
+
+    name: str
+    title: str
+    pictures: tuple[Picture, ...] = ()
+
+
+def render(template: str, title: str, sections: Sequence[Section], **values) -> str:
     """A page from its template; names from files are shown, never run."""
     page = ENVIRONMENT.get_template(template)
-    return page.render(title=title, pictures=pictures, plotly=plotly.offline.get_plotlyjs(), **values)
+    plotly = get_plotlyjs() if any(section.pictures for section in sections) else None
+    return page.render(title=title, sections=sections, plotly=plotly, **values)
 
 
 def _plain(array):
