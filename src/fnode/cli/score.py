@@ -44,9 +44,8 @@ def score(
         print_json(results)
         return
     names = [column.name for column in columns.state]
-    table = Table(
-        "trajectory", "MSE", *([] if model.whole is None else ["MSE all"]), *(f"RMSE {name}" for name in names)
-    )
+    headings = ("MSE",) if model.whole is None else ("MSE", "MSE all")
+    table = Table("trajectory", *headings, *(f"RMSE {name}" for name in names))
     for name, figures in results.items():
         shown = [figures["mse"], figures["mse_all"], *(figures["rmse"][name] for name in names)]
         table.add_row(name, *(f"{value:.3g}" for value in shown if value is not None))

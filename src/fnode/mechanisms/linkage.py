@@ -47,7 +47,8 @@ class Misfit:
         return not self.share <= GROSS
 
     def __str__(self) -> str:
-        told = f"off by {self.residual:.2g} on average, {100 * self.share:.2g} % of their motion"
+        share = f"{100 * self.share:.2g} %" if self.share >= 1e-4 else "less than 0.01 %"
+        told = f"off by {self.residual:.2g} on average, {share} of their motion"
         if not self.gross:
             return f"the data obey the constraints: {told}"
         return f"the data do not obey the constraints: {told}; check lengths, units and the order of the coordinates"
@@ -127,10 +128,7 @@ def link(constraints: Holonomic, columns: Columns, q: Float[np.ndarray, "samples
     rank = statistics.mode(jacobian_rank(jacobian) for jacobian in jacobians)
     if rank == q.shape[1]:
         raise InputError(f"no freedom left: {rank} independent constraints hold all of the {rank} coordinates")
-    if independent:
-        partition = _partition_of(columns, jacobians[0], independent)
-    else:
-        partition = _steadiest(jacobians, rank)
+    partition = _partition_of(columns, jacobians[0], independent) if independent else _steadiest(jacobians, rank)
     return Linkage(constraints, partition, poses, columns, misfit=_misfit(constraints, _thinned(q, LOOKED_AT)))
 
 
@@ -184,7 +182,7 @@ def _partition_of(columns: Columns, jacobian, independent: Sequence[str]) -> Par
         freedom = len(names) - jacobian_rank(jacobian)
         raise InputError(
             f"{', '.join(independent)} cannot stand for all coordinates: the constraints leave {freedom} of "
-            f"{', '.join(names)} free, and the others must follow; measure all, or name {freedom} of them as independent"
+            f"{', '.join(names)} free, and the others must follow; measure all, or name others as independent"
         ) from None
 
 
