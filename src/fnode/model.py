@@ -90,12 +90,14 @@ class Model:
     ) -> Trajectory:
         """The motion from the first sample of `start`: at its own times, or every `dt` up to `until`.
 
+        A start may have more coordinates than were learned, such as all of a mechanism: the learned ones count.
+
         A model that goes from sample to sample (an LSTM) begins with as many samples of `start` as it needs.
 
         Inputs come from `control`, a function of time, or else from the samples of `start`, joined by straight lines.
         """
         with jax.enable_x64(True):
-            if self.whole is not None:
+            if start.x.q.shape[1] > len(self.columns.coordinates):
                 start = reduced(start, self.columns.coordinates)
             start = estimated(start)
             start = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), start)

@@ -136,11 +136,14 @@ def link_mechanism(description: str, columns: Columns, q: Float[np.ndarray, "sam
     """The linkage of data with some coordinates of a mechanism, all or at least independent ones, matched by name."""
     mechanism = described(description)
     places = _places(columns, mechanism)
-    known = {place: columns.coordinates[k] for k, place in enumerate(places)}
-    coordinates = tuple(known.get(place, column) for place, column in enumerate(mechanism.columns.coordinates))
+    names = {place: columns.coordinates[k].name for k, place in enumerate(places)}  # as the data spell them
+    coordinates = tuple(
+        dataclasses.replace(column, name=names.get(place, column.name))
+        for place, column in enumerate(mechanism.columns.coordinates)
+    )
     full = dataclasses.replace(columns, coordinates=coordinates)
-    names = {column.name: coordinates[place].name for place, column in enumerate(mechanism.columns.coordinates)}
-    independent = [names[name] for name in mechanism.independent]
+    own = [column.name for column in mechanism.columns.coordinates]
+    independent = [coordinates[own.index(name)].name for name in mechanism.independent]
     if len(places) == len(coordinates):
         found = link(mechanism.constraints, full, q[:, np.argsort(places)], independent)
     else:
