@@ -120,15 +120,15 @@ def _cost(data: dict) -> list[str]:
     """What the flaws of the data cost, where it is known."""
     if data["noise"] is None or data["label_error"] is None:
         return []
-    noise, error = (_percent(max(data[name].values())) for name in ("noise", "label_error"))
+    noise, error = (_percent("about", max(data[name].values())) for name in ("noise", "label_error"))
     return [
         f"data: noise {noise} of the motion, {100 * data['missing']:.2g} % of the samples missing; "
-        f"accelerations off by about {error} of their spread"
+        f"accelerations off by {error} of their spread"
     ]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share >= 1e-4 else "below 0.01 %"
+def _percent(bound: str, share: float) -> str:
+    return f"{bound} {100 * share:.2g} %" if share >= 1e-4 else "less than 0.01 %"
 
 
 def _trust(verdict) -> list[str]:
@@ -137,7 +137,7 @@ def _trust(verdict) -> list[str]:
         return []
     from fnode.selection import FAIR, describe
 
-    off = f"off by at most {_percent(verdict.worst**0.5)} of their motion"
+    off = f"off by {_percent('at most', verdict.worst**0.5)} of their motion"
     good = verdict.worst <= FAIR
     lines = [
         f"structure: {describe(verdict)}; held-out windows {off if math.isfinite(verdict.worst) else 'left for good'}"
