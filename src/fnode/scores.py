@@ -264,9 +264,9 @@ def _data(run: Run, part: Trained, seed: int) -> dict:
 
 
 def _skipped(ts: np.ndarray) -> int:
-    """How many samples a grid lacks: a step as long as two or more of those around it stands for missing ones."""
+    """How many samples a grid lacks: a step about as long as two or more of those around it stands for missing ones."""
     usual = gaps_of(ts)[0]
-    return int(np.sum(np.round(np.diff(ts) / usual) - 1, where=np.diff(ts) > 1.5 * usual))
+    return int(np.sum(np.round(np.diff(ts) / usual) - 1, where=np.diff(ts) > 1.75 * usual))
 
 
 def _finite(value) -> float | None:
