@@ -72,6 +72,7 @@ class Trained:
     seeds: tuple[Learned, ...]
     predictions: tuple[tuple[State, ...], ...]  # per seed and recording
     seconds_other: float  # data, labels and rollouts of all seeds
+    missing: int = 0  # samples of training parts that were incomplete
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,7 +175,7 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
         )
         jax.block_until_ready(predictions)
         seconds = part.seconds + time.perf_counter() - began
-        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds))
+        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds, part.missing))
     model = _model(config, columns, dt, [seed for part in trained for seed in part.seeds])
     model = dataclasses.replace(model, chosen=best_member(model, trained), linkage=linkage)
     return Run(config, linkage or builtin(config), model, tuple(trained))

@@ -48,6 +48,7 @@ class Prepared:
     recordings: tuple[Recording, ...]
     labels: tuple[Labels, ...]
     seconds: float
+    missing: int = 0  # samples of training parts that were incomplete
     linkage: Linkage | None = None  # of files whose coordinates are bound by constraints
 
 
@@ -153,10 +154,11 @@ def prepare(
         began = time.perf_counter()
         recorded = source()
         labels = () if config.stream.design else _labels(recorded, config.labels.labels)
+        missing = sum(_incomplete(recording.observed) for recording in recorded if recording.observed is not None)
         recorded = known(recorded, labels)
-        for recording in recorded if linkage else ():
+        for recording in recorded if linkage is not None else ():
             linkage.complete(recording.truth)  # pyright: ignore
-        prepared.append(Prepared(recorded, labels, time.perf_counter() - began, linkage))
+        prepared.append(Prepared(recorded, labels, time.perf_counter() - began, missing, linkage))
     check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
     if config.stream.design:
         stream_of(config, builtin(config))
@@ -252,6 +254,12 @@ def measured_part(trajectory: Trajectory) -> Trajectory:
     """The trajectory up to its last sample whose coordinates were measured: beyond, nothing can be estimated."""
     there = np.flatnonzero(np.isfinite(np.asarray(trajectory.x.q)).all(axis=1))
     return trajectory if len(there) == 0 or there[-1] + 1 == len(trajectory) else trajectory[: there[-1] + 1]
+
+
+def _incomplete(trajectory: Trajectory) -> int:
+    """How many samples lack a coordinate or a velocity that was measured elsewhere."""
+    states = trajectory.x.q if positions_only(trajectory) else trajectory.states
+    return int(np.isnan(np.asarray(states)).any(axis=1).sum())
 
 
 def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Recording, ...]:

@@ -247,15 +247,14 @@ def _data(run: Run, part: Trained, seed: int) -> dict:
     """
     observed = [recording.observed for recording in part.recordings if recording.observed is not None]
     skipped = sum(_skipped(np.asarray(each.ts)) for each in observed)
-    bridged = sum(max(diagnosis.bridged for diagnosis in labels.diagnostics) for labels in part.labels)
-    samples = sum(map(len, observed)) - bridged
+    samples = sum(map(len, observed)) - part.missing
     labels = _labels(run, part) if part.labels else {}
     noise, error = ({name: entry[kind] for name, entry in labels.items()} for kind in ("noise", "error"))
     verdict = part.seeds[seed].verdict
     misfit = run.model.linkage.misfit if run.model.linkage is not None else None
     return {
         "samples": samples,
-        "missing": (skipped + bridged) / (samples + skipped + bridged) if samples else 0.0,
+        "missing": (skipped + part.missing) / max(1, samples + skipped + part.missing),
         "noise": noise if noise and None not in noise.values() else None,
         "label_error": error if error and None not in error.values() else None,
         "window_error": None if verdict is None else _finite(math.sqrt(verdict.worst)),
@@ -264,9 +263,13 @@ def _data(run: Run, part: Trained, seed: int) -> dict:
 
 
 def _skipped(ts: np.ndarray) -> int:
-    """How many samples a grid lacks: a step about as long as two or more of those around it stands for missing ones."""
-    usual = gaps_of(ts)[0]
-    return int(np.sum(np.round(np.diff(ts) / usual) - 1, where=np.diff(ts) > 1.75 * usual))
+    """How many samples a grid lacks: a step about as long as two or more of those around it stands for missing ones.
+
+    Times that follow no grid lack nothing.
+    """
+    steps = np.diff(ts) / gaps_of(ts)[0]
+    even = len(steps) > 0 and np.median(np.abs(steps - 1)) < 0.25
+    return int(np.sum(np.round(steps) - 1, where=steps > 1.75)) if even else 0
 
 
 def _finite(value) -> float | None:

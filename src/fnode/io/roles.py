@@ -13,7 +13,7 @@ from fnode.errors import InputError
 from fnode.trajectory import Column, Columns
 
 TIMES = ("t", "time", "times", "timestamp", "seconds")
-TRAJECTORIES = ("trajectory", "traj", "run", "segment", "episode", "trial")
+TRAJECTORIES = ("trajectory", "traj", "run", "segment", "episode", "trial", "experiment", "recording")
 SPLITS = ("split", "subset", "dataset")
 ANGLES = ("theta", "phi", "psi", "angle", "yaw", "pitch", "roll", "heading")
 PLACES = ("q", "x", "y", "z", "position", "pos", "displacement")
@@ -200,7 +200,8 @@ def understood(
         guess["inputs"] = [*result.as_values()["inputs"], *left]  # pyright: ignore
         raise InputError(
             f"{origin}: cannot tell what {_listed([repr(name) for name in left])} {'is' if len(left) == 1 else 'are'} "
-            f"(inputs, coordinates, parameters?); say it in a TOML file for --config, for example: {toml(guess)}"
+            "(inputs, coordinates, parameters, the trajectory?); say it with --set, such as "
+            f"--set inputs={left[0]!r}, or in a TOML file for `fnode learn --config`, for example: {toml(guess)}"
         )
     return result
 

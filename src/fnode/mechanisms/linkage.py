@@ -2,7 +2,6 @@
 
 import dataclasses
 import statistics
-import tomllib
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -23,7 +22,7 @@ from fnode.constraints import (
 from fnode.errors import InputError
 from fnode.io import plain_name
 from fnode.mechanisms.assembly import CLOSED, assemble
-from fnode.mechanisms.description import mechanism_from
+from fnode.mechanisms.description import described
 from fnode.mechanisms.mechanism import Mechanism
 from fnode.trajectory import Column, Columns, State, Trajectory
 
@@ -107,7 +106,7 @@ def reduced(trajectory: Trajectory, coordinates: tuple[Column, ...]) -> Trajecto
         raise InputError(f"no coordinate '{missing[0]}' among {', '.join(names)}: need {', '.join(wanted)}")
     places = np.array([names.index(name) for name in wanted])
     a = None if trajectory.a is None else trajectory.a[:, places]
-    x = State(trajectory.x.q[:, places], trajectory.x.v[:, places])
+    x = State(trajectory.x.q[:, places], trajectory.x.v[:, places[: trajectory.x.v.shape[1]]])
     return Trajectory(
         trajectory.ts, x, trajectory.u, a, columns=dataclasses.replace(trajectory.columns, coordinates=coordinates)
     )
@@ -153,14 +152,6 @@ def link_mechanism(description: str, columns: Columns, q: Float[np.ndarray, "sam
         partition = _partition_of(full, mechanism.constraints.jacobian(start), chosen)
         found = Linkage(mechanism.constraints, partition, start[None], full)
     return dataclasses.replace(found, mechanism=mechanism, description=description)
-
-
-def described(description: str) -> Mechanism:
-    """The mechanism that a TOML text describes."""
-    try:
-        return mechanism_from(tomllib.loads(description))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}") from None
 
 
 def _places(columns: Columns, mechanism: Mechanism) -> list[int]:
