@@ -89,8 +89,9 @@ def control_scores(model: Model, system: str, figures: dict) -> dict:
         "version": importlib.metadata.version("fnode"),
         "deterministic": None,
         "chosen": model.chosen,
-        **dict.fromkeys((*fields, "ranking")),
+        **dict.fromkeys(fields),
         "control": figures,
+        "ranking": None,
     }
 
 
