@@ -50,6 +50,7 @@ class Data(Section):
     angles: Names | None = None
     units: dict[str, str] = {}
     gaps: Literal["split", "bridge"] | None = None
+    mechanism: str | None = None  # a TOML file: the constraints among the coordinates
     split: (
         Annotated[float, pydantic.Field(gt=0, le=1)] | Annotated[str, pydantic.Field(min_length=1)] | Names | None
     ) = None

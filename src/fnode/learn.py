@@ -2,7 +2,9 @@
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -10,17 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from fnode.config import Config, Network
+from fnode.config import Config, Network, merged
+from fnode.constraints import Holonomic
 from fnode.derivatives import Labels
 from fnode.field import AbstractField
+from fnode.mechanisms import Linkage
 from fnode.methods import method_named, optimiser_of
 from fnode.metrics import flat
-from fnode.model import Model, cast, predict, untrained
+from fnode.model import Model, builtin, cast, predict, untrained
 from fnode.models import AbstractForecaster
 from fnode.preparation import (
     Prepared,
     batch_size,
-    builtin,
+    linked,
     part_of,
     prepare,
     read_as,
@@ -68,6 +72,7 @@ class Trained:
     seeds: tuple[Learned, ...]
     predictions: tuple[tuple[State, ...], ...]  # per seed and recording
     seconds_other: float  # data, labels and rollouts of all seeds
+    missing: int = 0  # samples of training parts that were incomplete
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,22 +80,18 @@ class Run:
     """What `learn` found out."""
 
     config: Config
-    system: AbstractSystem | None
+    system: AbstractSystem | Linkage | None
     model: Model
     trained: tuple[Trained, ...]
 
     @property
     def constrained(self) -> bool:
         """Whether only the independent coordinates of a mechanism are learned."""
-        return (
-            self.system is not None
-            and self.system.constraints is not None
-            and self.model.columns == self.system.columns
-        )
+        return self.model.whole is not None
 
     def complete(self, motion: Trajectory) -> Trajectory:
         """All coordinates of a motion of the model."""
-        return self.system.complete(motion) if self.system is not None and self.constrained else motion
+        return self.model.complete(motion)
 
     @property
     def members(self) -> list[tuple[Trained, int]]:
@@ -130,22 +131,39 @@ class Watch:
 UNWATCHED = Watch()
 
 
-def learn(trajectories, *, recipe: str | None = None, watch: Watch = UNWATCHED, **settings) -> Model:
+def learn(
+    trajectories,
+    *,
+    recipe: str | None = None,
+    mechanism: str | Path | None = None,
+    constraints: Holonomic | Callable | None = None,
+    watch: Watch = UNWATCHED,
+    **settings,
+) -> Model:
     """Learn a model from trajectories; the first part of each is for training, the rest for scoring.
 
     Trajectories are what `read` gives or takes: files, frames, arrays `(ts, q[, v[, u]])`, a `Trajectory`, or a list of
     such. Further settings are those of the configuration's tables, such as `training={"epochs": 100}`, `seeds=3` or
     `data={"coordinates": ["a", "b"], "split": 0.5}`.
+
+    Coordinates that are bound to each other are learned by independent ones, and all of them foretold: `mechanism` is
+    a TOML file whose coordinates have the names of the columns, `constraints` a function of all coordinates, in the
+    order of the columns, that is zero (or a vector of zeros) wherever the mechanism can be.
     """
+    if mechanism is not None:
+        settings = merged(settings, {"data": {"mechanism": str(mechanism)}})
     config = resolved(settings, recipe or default_recipe(settings.get("model", "fnode")), None)
     with jax.enable_x64(True):
-        config, files = trusted(config, read_as(config, trajectories))
-        return run(config, prepare(config, files), watch).model
+        files, linkage = linked(config, read_as(config, trajectories), constraints)
+        if linkage is not None and linkage.misfit is not None and linkage.misfit.gross:
+            warnings.warn(str(linkage.misfit), stacklevel=2)
+        config, files = trusted(config, files)
+        return run(config, prepare(config, files, linkage), watch).model
 
 
 def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) -> Run:
     """Learn from prepared recordings, one start after the other, all seeds of a start at once; needs 64-bit mode."""
-    columns = prepared[0].recordings[0].truth.columns
+    columns, linkage = prepared[0].recordings[0].truth.columns, prepared[0].linkage
     trained, dt = [], _time_step(prepared[0].recordings)
     for start, part in enumerate(prepared):
         seeds = train(config, part, start, watch)
@@ -157,9 +175,10 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
         )
         jax.block_until_ready(predictions)
         seconds = part.seconds + time.perf_counter() - began
-        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds))
+        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds, part.missing))
     model = _model(config, columns, dt, [seed for part in trained for seed in part.seeds])
-    return Run(config, builtin(config), dataclasses.replace(model, chosen=best_member(model, trained)), tuple(trained))
+    model = dataclasses.replace(model, chosen=best_member(model, trained), linkage=linkage)
+    return Run(config, linkage or builtin(config), model, tuple(trained))
 
 
 def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]) -> Model:

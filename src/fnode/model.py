@@ -3,8 +3,10 @@
 import dataclasses
 import hashlib
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,19 +16,22 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from fnode import io
 from fnode.config import Config, Network, validated
+from fnode.constraints import Holonomic, Partition
 from fnode.derivatives import estimated
 from fnode.errors import InputError
 from fnode.field import AbstractField
+from fnode.mechanisms import Linkage, described, reduced
 from fnode.methods import method_named
 from fnode.models import AbstractForecaster, RolledOut
 from fnode.signals import LinearHold
 from fnode.solvers import solver_named
 from fnode.structures import fresh
+from fnode.systems import AbstractSystem, configured, system_named
 from fnode.training import Labelled
 from fnode.trajectory import Column, Columns, State, Trajectory
 
 FORMAT = 2  # of model.json; raised when an older reader could misunderstand it
-DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
+DESCRIPTION, ARRAYS, MECHANISM = MODEL_FILES = ("model.json", "model.safetensors", "mechanism.toml")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +39,8 @@ class Model:
     """A learned field or forecaster, once per start and seed, and what is needed to use it.
 
     Members may differ in structure: `networks` says what each is made of. `chosen` is the one that predictions use:
-    the best on windows of the training part.
+    the best on windows of the training part. With a `linkage` (or a built-in system that is constrained) the learned
+    `columns` are the independent coordinates of a mechanism, and motions are given in all of them.
     """
 
     members: tuple[AbstractField | AbstractForecaster, ...]
@@ -43,6 +49,18 @@ class Model:
     config: Config
     dt: float
     chosen: int = 0
+    linkage: Linkage | None = None
+
+    @property
+    def whole(self) -> AbstractSystem | Linkage | None:
+        """What completes the learned coordinates, where they are the independent ones of a mechanism."""
+        known = self.linkage or builtin(self.config)
+        bound = known is not None and known.constraints is not None and known.columns == self.columns
+        return known if bound else None
+
+    def complete(self, motion: Trajectory) -> Trajectory:
+        """All coordinates of a motion of the learned ones: they obey the constraints to round-off."""
+        return motion if self.whole is None else self.whole.complete(motion)
 
     @property
     def size(self) -> int:
@@ -72,11 +90,15 @@ class Model:
     ) -> Trajectory:
         """The motion from the first sample of `start`: at its own times, or every `dt` up to `until`.
 
+        A start may have more coordinates than were learned, such as all of a mechanism: the learned ones count.
+
         A model that goes from sample to sample (an LSTM) begins with as many samples of `start` as it needs.
 
         Inputs come from `control`, a function of time, or else from the samples of `start`, joined by straight lines.
         """
         with jax.enable_x64(True):
+            if start.x.q.shape[1] > len(self.columns.coordinates):
+                start = reduced(start, self.columns.coordinates)
             start = estimated(start)
             start = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), start)
             ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
@@ -87,7 +109,7 @@ class Model:
                 self._check_past(start, ts, forecaster.needs)
             x = predict(forecaster, start, ts, control)
             u = None if control is None else jax.vmap(control)(ts)
-            return Trajectory(ts, x, u, columns=self.columns)
+            return self.complete(Trajectory(ts, x, u, columns=self.columns))
 
     def _check_past(self, start: Trajectory, ts, needs: int) -> None:
         """An error unless samples of the past and times to come fit a model that goes from sample to sample."""
@@ -105,7 +127,10 @@ class Model:
                 )
 
     def save(self, folder: str | Path) -> None:
-        """Write `model.safetensors` and `model.json` into a folder."""
+        """Write `model.safetensors` and `model.json` into a folder, and `mechanism.toml` where there is one.
+
+        Constraints that are a Python function are not saved: `load` takes them again.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         io.write_arrays(folder / ARRAYS, self.members)
@@ -117,12 +142,24 @@ class Model:
             "dt": self.dt,
             "columns": dataclasses.asdict(self.columns),
             "config": self.config.model_dump(exclude_none=True, mode="json"),
+            "linkage": None if self.linkage is None else _values(self.linkage),
         }
+        if self.linkage is not None and self.linkage.description is not None:
+            io.write_text(folder / MECHANISM, self.linkage.description)
+        elif self.linkage is not None:
+            warnings.warn(
+                f"{folder} holds the model of {', '.join(column.name for column in self.columns.coordinates)} alone: "
+                "constraints written in Python are not saved; give them again, fnode.load(folder, constraints=)",
+                stacklevel=2,
+            )
         io.write_text(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Model":
-        """The model a folder holds, equal to the saved one bit for bit."""
+    def load(cls, folder: str | Path, *, constraints: Holonomic | Callable | None = None) -> "Model":
+        """The model a folder holds, equal to the saved one bit for bit.
+
+        `constraints` are those it was learned with, if they were a Python function.
+        """
         folder = Path(folder)
         for name in (DESCRIPTION, ARRAYS):
             if not (folder / name).is_file():
@@ -139,6 +176,7 @@ class Model:
             config = validated(description["config"], str(folder / DESCRIPTION))
             networks = tuple(Network.model_validate(values) for values in description["members"])
             chosen, dt = int(description["chosen"]), float(description["dt"])
+            linkage = _linkage(folder, description.get("linkage"), constraints)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
                 raise
@@ -150,7 +188,7 @@ class Model:
                 lambda: tuple(untrained(config, network, columns, jax.random.key(0)) for network in networks)
             )
             members, _ = io.read_arrays(folder / ARRAYS, shapes)
-        return cls(members, networks, columns, config, dt, chosen)
+        return cls(members, networks, columns, config, dt, chosen, linkage)
 
 
 @eqx.filter_jit
@@ -173,6 +211,11 @@ def cast(tree, precision: str):
     return jax.tree.map(lambda leaf: leaf.astype(precision) if eqx.is_inexact_array(leaf) else leaf, tree)
 
 
+def builtin(config: Config) -> AbstractSystem | None:
+    """The built-in system of a configuration; none where it is about files."""
+    return configured(system_named(config.system), config.parameters) if config.system else None
+
+
 def sampled_control(trajectory: Trajectory) -> Callable | None:
     """The inputs of a trajectory as a function of time: straight lines between its samples."""
     return None if trajectory.u is None else LinearHold(trajectory.ts, trajectory.u)
@@ -184,6 +227,39 @@ def columns_from(values: dict) -> Columns:
         name: tuple(Column(**column) for column in values[name]) for name in ("coordinates", "inputs", "parameters")
     }
     return Columns(**parts, first_order=bool(values["first_order"]))
+
+
+def _values(linkage: Linkage) -> dict:
+    """All of a linkage but its constraints, as plain values."""
+    partition = linkage.partition
+    text = linkage.description
+    return {
+        "mechanism": None if text is None else hashlib.sha256(text.encode()).hexdigest(),
+        "columns": dataclasses.asdict(linkage.full_columns),
+        "partition": {name: getattr(partition, name).tolist() for name in ("independent", "dependent", "rows")},
+        "poses": linkage.poses.tolist(),
+    }
+
+
+def _linkage(folder: Path, values: dict | None, constraints: Holonomic | Callable | None) -> Linkage | None:
+    """The linkage of a saved model; none where its constraints were a Python function that is not given again."""
+    in_python = values is not None and values["mechanism"] is None
+    if constraints is not None and not in_python:
+        raise InputError(f"{folder} was not learned with constraints written in Python: leave them out")
+    if values is None or (in_python and constraints is None):
+        return None
+    known: dict[str, Any] = {"constraints": Holonomic.of(constraints)} if constraints is not None else {}
+    if not in_python:
+        path = folder / MECHANISM
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if hashlib.sha256(text.encode()).hexdigest() != values["mechanism"]:
+            raise InputError(f"{path} is damaged or not the one {DESCRIPTION} describes: restore it")
+        mechanism = described(text)
+        known = {"constraints": mechanism.constraints, "mechanism": mechanism, "description": text}
+    with jax.enable_x64(True):
+        partition = Partition(**{name: jnp.array(places, int) for name, places in values["partition"].items()})
+        poses = jnp.array(values["poses"], float)
+    return Linkage(partition=partition, poses=poses, full_columns=columns_from(values["columns"]), **known)
 
 
 def _times(start: Trajectory, until: float | None, dt: float):

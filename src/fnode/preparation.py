@@ -3,7 +3,8 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from jaxtyping import PyTree
 
 from fnode.config import Config, merged, validated
 from fnode.config import Labels as LabelSettings
+from fnode.constraints import Holonomic
 from fnode.derivatives import (
     Agreement,
     Estimate,
@@ -24,14 +26,15 @@ from fnode.derivatives import (
 )
 from fnode.errors import InputError
 from fnode.io import Trajectories, read, roles_given
+from fnode.mechanisms import Linkage, link, link_mechanism, read_mechanism, reduced
 from fnode.methods import check_method, method_named
-from fnode.model import sampled_control
+from fnode.model import builtin, sampled_control
 from fnode.recipes import recipe_values
 from fnode.recording import Recording
 from fnode.selection import Part
 from fnode.solvers import solver_named
 from fnode.streaming import stream_of
-from fnode.systems import AbstractSystem, configured, recordings, system_named
+from fnode.systems import AbstractSystem, recordings
 from fnode.training import Labelled, check_batch
 from fnode.trajectory import State, Trajectory
 
@@ -45,6 +48,8 @@ class Prepared:
     recordings: tuple[Recording, ...]
     labels: tuple[Labels, ...]
     seconds: float
+    missing: int = 0  # samples of training parts that were incomplete
+    linkage: Linkage | None = None  # of files whose coordinates are bound by constraints
 
 
 def resolved(config: dict, recipe: str, system: str | None) -> Config:
@@ -54,17 +59,43 @@ def resolved(config: dict, recipe: str, system: str | None) -> Config:
     complete = validated(merged(recipe_values(recipe, system, model), config, {"recipe": recipe}))
     solver_named(complete.rollout.solver)
     derivative_named(complete.labels.labels)
+    if complete.data.mechanism and (complete.system or complete.stream.design):
+        raise InputError(
+            f"got mechanism={complete.data.mechanism} for {complete.system or 'a stream'}: a mechanism is for files "
+            "that are learned as a whole"
+        )
     return complete
-
-
-def builtin(config: Config) -> AbstractSystem | None:
-    """The built-in system of a configuration; none where it is about files."""
-    return configured(system_named(config.system), config.parameters) if config.system else None
 
 
 def read_as(config: Config, source) -> Trajectories:
     """The trajectories of files or other sources, with the roles and the cleaning that a configuration asks for."""
-    return read(source, gaps=config.data.gaps, **roles_given(config.data.roles))
+    path = config.data.mechanism
+    known = read_mechanism(path).columns.coordinates if path else ()
+    return read(source, gaps=config.data.gaps, known=known, **roles_given(config.data.roles))
+
+
+def linked(
+    config: Config, files: Trajectories, constraints: Holonomic | Callable | None = None
+) -> tuple[Trajectories, Linkage | None]:
+    """Files by their independent coordinates alone, and how all others follow from those, where a mechanism or
+    constraints `phi(q) = 0` on the coordinates of the files are given."""
+    path = config.data.mechanism
+    if path and constraints is not None:
+        raise InputError("got both a mechanism and constraints: give one of them")
+    if not path and constraints is None:
+        return files, None
+    columns = next(iter(files.values())).columns
+    q = np.concatenate([np.asarray(each.x.q) for each in files.values()])
+    if path:
+        try:
+            linkage = link_mechanism(Path(path).read_text(encoding="utf-8"), columns, q)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+    else:
+        assert constraints is not None
+        linkage = link(Holonomic.of(constraints), columns, q)
+    independent = {name: reduced(each, linkage.columns.coordinates) for name, each in files.items()}
+    return Trajectories(independent, roles=files.roles, training=files.training, notes=files.notes), linkage
 
 
 def trusted(config: Config, files: Trajectories) -> tuple[Config, Trajectories]:
@@ -101,7 +132,9 @@ def _agreements(recorded: Sequence[Recording], i: int) -> list[Agreement]:
     return [each for each in found if each is not None]
 
 
-def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[Prepared]:
+def prepare(
+    config: Config, files: dict[str, Trajectory] | None = None, linkage: Linkage | None = None
+) -> list[Prepared]:
     """The recordings of every start, found fit for training; whatever is wrong with them is said here."""
     if config.system:
         system = builtin(config)
@@ -121,8 +154,11 @@ def prepare(config: Config, files: dict[str, Trajectory] | None = None) -> list[
         began = time.perf_counter()
         recorded = source()
         labels = () if config.stream.design else _labels(recorded, config.labels.labels)
+        missing = sum(_incomplete(recording.observed) for recording in recorded if recording.observed is not None)
         recorded = known(recorded, labels)
-        prepared.append(Prepared(recorded, labels, time.perf_counter() - began))
+        for recording in recorded if linkage is not None else ():
+            linkage.complete(recording.truth)  # pyright: ignore
+        prepared.append(Prepared(recorded, labels, time.perf_counter() - began, missing, linkage))
     check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
     if config.stream.design:
         stream_of(config, builtin(config))
@@ -218,6 +254,12 @@ def measured_part(trajectory: Trajectory) -> Trajectory:
     """The trajectory up to its last sample whose coordinates were measured: beyond, nothing can be estimated."""
     there = np.flatnonzero(np.isfinite(np.asarray(trajectory.x.q)).all(axis=1))
     return trajectory if len(there) == 0 or there[-1] + 1 == len(trajectory) else trajectory[: there[-1] + 1]
+
+
+def _incomplete(trajectory: Trajectory) -> int:
+    """How many samples lack a coordinate or a velocity that was measured elsewhere."""
+    states = trajectory.x.q if positions_only(trajectory) else trajectory.states
+    return int(np.isnan(np.asarray(states)).any(axis=1).sum())
 
 
 def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Recording, ...]:

@@ -14,6 +14,7 @@ from fnode import io
 from fnode.config import Config, read_config, validated
 from fnode.errors import InputError
 from fnode.learn import Run, Trained, Watch, completed
+from fnode.model import MODEL_FILES
 from fnode.scores import scores
 from fnode.training import Progress
 from fnode.trajectory import Trajectory
@@ -136,7 +137,7 @@ class RunFolder:
 
 
 def _written_by_a_run(name: str) -> bool:
-    known = (CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT, MODEL, "model.json", "model.safetensors")
+    known = (CONFIG, SCORES, PREDICTION, HISTORY, LOG, REPORT, MODEL, *MODEL_FILES)
     unfinished = name.startswith((".checkpoint-", *(f".{file}." for file in known)))  # a write that was killed
     return name in known or name.startswith("checkpoint-") or unfinished
 

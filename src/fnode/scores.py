@@ -11,6 +11,7 @@ import numpy as np
 
 from fnode.constraints import Holonomic
 from fnode.errors import InputError
+from fnode.io import gaps_of
 from fnode.learn import Run, Trained, completed
 from fnode.methods import method_named
 from fnode.metrics import energy_drift, flat, mse, rmse
@@ -59,6 +60,7 @@ def scores(run: Run) -> dict:
         "mse_all": mse_all,
         "energy_drift": _median(entry["energy_drift"] for entry in entries),
         "labels": _labels(run, chosen) if method_named(run.config.model).labels and chosen.labels else None,
+        "data": _data(run, chosen, seed),
         "control": None,
         "ranking": [
             {**_verdict(verdict), "chosen": verdict is chosen.seeds[seed].verdict}
@@ -78,7 +80,7 @@ def _verdict(verdict: Verdict) -> dict:
 
 def control_scores(model: Model, system: str, figures: dict) -> dict:
     """`scores.json` of closed loops: the scores of the model itself are in its own run folder."""
-    fields = ("seeds", "median", "spread", "trajectories", "constraint", "mse_all", "energy_drift", "labels", "ranking")
+    fields = ("seeds", "median", "spread", "trajectories", "constraint", "mse_all", "energy_drift", "labels", "data")
     return {
         "system": system,
         "model": model.config.model,
@@ -89,6 +91,7 @@ def control_scores(model: Model, system: str, figures: dict) -> dict:
         "chosen": model.chosen,
         **dict.fromkeys(fields),
         "control": figures,
+        "ranking": None,
     }
 
 
@@ -235,6 +238,39 @@ def _labels(run: Run, part: Trained) -> dict[str, dict]:
             "eta_z": _median(diagnosis.eta_z for diagnosis in diagnoses),
         }
     return found
+
+
+def _data(run: Run, part: Trained, seed: int) -> dict:
+    """What the training data lack, and what that costs: medians over the training parts.
+
+    `noise` and `label_error` are relative to the spreads of signals and labels, `window_error` (over windows that the
+    model was not fitted to) to that of the motion; `constraint` tells how well files obey theirs.
+    """
+    observed = [recording.observed for recording in part.recordings if recording.observed is not None]
+    skipped = sum(_skipped(np.asarray(each.ts)) for each in observed)
+    samples = sum(map(len, observed)) - part.missing
+    labels = _labels(run, part) if part.labels else {}
+    noise, error = ({name: entry[kind] for name, entry in labels.items()} for kind in ("noise", "error"))
+    verdict = part.seeds[seed].verdict
+    misfit = run.model.linkage.misfit if run.model.linkage is not None else None
+    return {
+        "samples": samples,
+        "missing": (skipped + part.missing) / max(1, samples + skipped + part.missing),
+        "noise": noise if noise and None not in noise.values() else None,
+        "label_error": error if error and None not in error.values() else None,
+        "window_error": None if verdict is None else _finite(math.sqrt(verdict.worst)),
+        "constraint": None if misfit is None else dataclasses.asdict(misfit),
+    }
+
+
+def _skipped(ts: np.ndarray) -> int:
+    """How many samples a grid lacks: a step about as long as two or more of those around it stands for missing ones.
+
+    Times that follow no grid lack nothing.
+    """
+    steps = np.diff(ts) / gaps_of(ts)[0]
+    even = len(steps) > 0 and np.median(np.abs(steps - 1)) < 0.25
+    return int(np.sum(np.round(steps) - 1, where=steps > 1.75)) if even else 0
 
 
 def _finite(value) -> float | None:

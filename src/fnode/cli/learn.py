@@ -78,7 +78,7 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     from fnode import io
     from fnode.learn import run
     from fnode.methods import check_method
-    from fnode.preparation import prepare, read_as, trusted
+    from fnode.preparation import linked, prepare, read_as, trusted
     from fnode.run_folder import REPORT, RunFolder
     from fnode.streaming import held_out
 
@@ -87,17 +87,18 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
         console.print(f"{output} is already finished", highlight=False)
         return
     folder.check(force=force, resume=resume)
-    files = None
+    files = linkage = None
     if config.files:
-        config, files = trusted(config, read_as(config, held_out(config)))
-    prepared = prepare(config, files)  # before the folder is made, so that bad data leaves no trace
+        files, linkage = linked(config, read_as(config, held_out(config)))
+        config, files = trusted(config, files)
+    prepared = prepare(config, files, linkage)  # before the folder is made, so that bad data leaves no trace
     folder.claim(config, force=force, resume=resume)
     assumption = check_method(config, prepared[0].recordings[0].truth.columns, None) if config.files else None
     if assumption:
         folder.log(assumption)
         console.print(f"note: {assumption}", highlight=False)
     folder.log(f"learn {config.system or ' '.join(config.files)}: {config.model}, recipe {config.recipe}")
-    for line in _understood(files, prepared[0].recordings) if files else ():
+    for line in _understood(files, prepared[0]) if files else ():
         console.print(line, highlight=False, markup=False, soft_wrap=True)
         folder.log(line)
     with _training_bar(config) as (told, note):
@@ -110,9 +111,24 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     folder.tidy()
     console.print(_score_table(figures))
     part, seed = finished.chosen
-    for line in _trust(part.seeds[seed].verdict):
-        console.print(line, highlight=False)
+    for line in (*_cost(figures["data"]), *_trust(part.seeds[seed].verdict)):
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(f"report: {output / REPORT}", highlight=False)
+
+
+def _cost(data: dict) -> list[str]:
+    """What the flaws of the data cost, where it is known."""
+    if data["noise"] is None or data["label_error"] is None:
+        return []
+    noise, error = (_percent("about", max(data[name].values())) for name in ("noise", "label_error"))
+    return [
+        f"data: noise {noise} of the motion, {100 * data['missing']:.2g} % of the samples missing; "
+        f"accelerations off by {error} of their spread"
+    ]
+
+
+def _percent(bound: str, share: float) -> str:
+    return f"{bound} {100 * share:.2g} %" if share >= 1e-4 else "less than 0.01 %"
 
 
 def _trust(verdict) -> list[str]:
@@ -121,7 +137,7 @@ def _trust(verdict) -> list[str]:
         return []
     from fnode.selection import FAIR, describe
 
-    off = f"off by at most {100 * verdict.worst**0.5:.2g} % of their motion"
+    off = f"off by {_percent('at most', verdict.worst**0.5)} of their motion"
     good = verdict.worst <= FAIR
     lines = [
         f"structure: {describe(verdict)}; held-out windows {off if math.isfinite(verdict.worst) else 'left for good'}"
@@ -146,14 +162,16 @@ def _source(sources: list[str], stored: dict) -> dict:
     return {"files": sources}
 
 
-def _understood(files, recordings) -> list[str]:
+def _understood(files, prepared) -> list[str]:
     """What was understood of the files, done to them, and will be learned from."""
+    recordings, linkage = prepared.recordings, prepared.linkage
     samples = sum(recording.training for recording in recordings)
     held_out = sum(len(recording.truth) for recording in recordings) - samples
     trained = sum(1 for recording in recordings if recording.training)
     return [
         *(files.roles.lines() if files.roles else ()),
         *(f"cleaned:     {note}" for note in files.notes),
+        *(linkage.lines() if linkage else ()),
         f"training:    {samples} samples of {trained} out of {len(recordings)} trajectories; {held_out} held out",
     ]
 

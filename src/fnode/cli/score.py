@@ -15,29 +15,38 @@ def score(
     file: Annotated[Path, typer.Argument(help="A trajectory file to compare with.")],
     as_json: AsJson = False,
 ) -> None:
-    """Score a learned model on a file. Example: `fnode score runs/msd swing.csv`."""
+    """Score a learned model on a file. Example: `fnode score runs/msd swing.csv`.
+
+    Of a constrained mechanism the learned coordinates of the file count, and `mse_all` all that follow from them.
+    """
     prepare_jax()
     from fnode import io
     from fnode.derivatives import estimated
+    from fnode.mechanisms import reduced
     from fnode.metrics import mse, rmse
     from fnode.model import Model
 
     model = Model.load(run)
     results = {}
-    data = model.config.data
+    data, columns = model.config.data, model.columns
     roles = {**io.roles_given(data.roles), "split": ""}
-    for name, measured in io.read(file, model.columns, gaps=data.gaps, **roles).items():
+    for name, measured in io.read(file, columns, gaps=data.gaps, **roles).items():
         trajectory = estimated(measured)
-        predicted = model.simulate(trajectory).x
-        errors = rmse(predicted, trajectory.x)
+        truth, motion = model.complete(trajectory), model.simulate(trajectory)
+        learned = motion if model.whole is None else reduced(motion, columns.coordinates)
+        errors = rmse(motion.x, truth.x)
         results[name] = {
-            "mse": float(mse(predicted, trajectory.x)),
-            "rmse": {column.name: float(errors[i]) for i, column in enumerate(model.columns.state)},
+            "mse": float(mse(learned.x, trajectory.x)),
+            "mse_all": None if model.whole is None else float(mse(motion.x, truth.x)),
+            "rmse": {column.name: float(errors[i]) for i, column in enumerate(motion.columns.state)},
         }
     if as_json:
         print_json(results)
         return
-    table = Table("trajectory", "MSE", *(f"RMSE {column.name}" for column in model.columns.state))
+    names = [column.name for column in columns.state]
+    headings = ("MSE",) if model.whole is None else ("MSE", "MSE all")
+    table = Table("trajectory", *headings, *(f"RMSE {name}" for name in names))
     for name, figures in results.items():
-        table.add_row(name, f"{figures['mse']:.3g}", *(f"{value:.3g}" for value in figures["rmse"].values()))
+        shown = [figures["mse"], figures["mse_all"], *(figures["rmse"][name] for name in names)]
+        table.add_row(name, *(f"{value:.3g}" for value in shown if value is not None))
     console.print(table)

@@ -18,6 +18,11 @@ class Holonomic(eqx.Module):
 
     phi: Callable
 
+    @classmethod
+    def of(cls, phi: "Holonomic | Callable") -> "Holonomic":
+        """Constraints from a function of the coordinates; constraints stay what they are."""
+        return phi if isinstance(phi, Holonomic) else cls(phi)
+
     def __call__(self, q: Float[Array, " n"]) -> Float[Array, " m"]:
         """How far the constraints are from being met."""
         return jax.numpy.atleast_1d(self.phi(q))

@@ -13,7 +13,7 @@ from fnode.errors import InputError
 from fnode.trajectory import Column, Columns
 
 TIMES = ("t", "time", "times", "timestamp", "seconds")
-TRAJECTORIES = ("trajectory", "traj", "run", "segment", "episode", "trial")
+TRAJECTORIES = ("trajectory", "traj", "run", "segment", "episode", "trial", "experiment", "recording")
 SPLITS = ("split", "subset", "dataset")
 ANGLES = ("theta", "phi", "psi", "angle", "yaw", "pitch", "roll", "heading")
 PLACES = ("q", "x", "y", "z", "position", "pos", "displacement")
@@ -131,6 +131,11 @@ def roles_given(roles: Roles) -> dict[str, Any]:
     return {f.name: value for f in dataclasses.fields(roles) if (value := getattr(roles, f.name)) not in (None, {})}
 
 
+def plain_name(name: str) -> str:
+    """A name without the marks that files differ in: `x_1`, `X1` and `x1` are one."""
+    return _fold(name).replace("_", "")
+
+
 def toml(values: Mapping[str, object]) -> str:
     """The roles as one line of TOML: the table `data` of a configuration file."""
     given = {name: value for name, value in values.items() if value is not None and value not in ((), [], {})}
@@ -138,13 +143,20 @@ def toml(values: Mapping[str, object]) -> str:
 
 
 def understood(
-    header: Sequence[str], roles: Roles, origin: str, *, texts: Iterable[str] = (), timeless: bool = False
+    header: Sequence[str],
+    roles: Roles,
+    origin: str,
+    *,
+    texts: Iterable[str] = (),
+    timeless: bool = False,
+    known: Sequence[Column] = (),
 ) -> Understood:
     """What the header and the user's roles say together; `texts` are the columns that hold no numbers.
 
-    With `timeless` a table without times is taken too: its time is then an empty name.
+    With `timeless` a table without times is taken too: its time is then an empty name. `known` are coordinates that
+    the table may have.
     """
-    table = _Header(header, origin)
+    table = _Header(header, origin, known)
     time = table.one("time", roles.time, TIMES)
     trajectory = table.one("trajectory", roles.trajectory, TRAJECTORIES)
     split = table.one("split", roles.split, SPLITS)
@@ -170,7 +182,7 @@ def understood(
         _fold(table.base[speed]) == f"d_{_fold(table.base[q])}" for q, speed in pairs.items() if speed
     )
     if inputs is None:
-        strong = [name for name in left if _stem(table.base[name]) in (*ANGLES, *PLACES)]
+        strong = [name for name in left if table.is_place(name)]
         inputs = [name for name in left if (product and name not in strong) or _stem(table.base[name]) in INPUTS]
     left = [name for name in left if name not in inputs]
     said = roles.coordinates is not None or roles.inputs is not None
@@ -188,7 +200,8 @@ def understood(
         guess["inputs"] = [*result.as_values()["inputs"], *left]  # pyright: ignore
         raise InputError(
             f"{origin}: cannot tell what {_listed([repr(name) for name in left])} {'is' if len(left) == 1 else 'are'} "
-            f"(inputs, coordinates, parameters?); say it in a TOML file for --config, for example: {toml(guess)}"
+            "(inputs, coordinates, parameters, the trajectory?); say it with --set, such as "
+            f"--set inputs={left[0]!r}, or in a TOML file for `fnode learn --config`, for example: {toml(guess)}"
         )
     return result
 
@@ -236,8 +249,9 @@ def understood_as(
 class _Header:
     """The names of a table, with and without the units that stand behind them in brackets."""
 
-    def __init__(self, header: Sequence[str], origin: str):
+    def __init__(self, header: Sequence[str], origin: str, known: Sequence[Column] = ()):
         self.origin = origin
+        self.known = {plain_name(column.name): column for column in known}
         self.base: dict[str, str] = {}
         self.unit: dict[str, str] = {}
         for name in header:
@@ -251,6 +265,15 @@ class _Header:
             if name in (raw, base):
                 return raw
         raise InputError(f"{self.origin}: no column '{name}' for the role {role}; found {_listed(self.base)}")
+
+    def is_place(self, name: str) -> bool:
+        """Whether a column without a velocity beside it is a coordinate."""
+        return _stem(self.base[name]) in (*ANGLES, *PLACES) or plain_name(self.base[name]) in self.known
+
+    def is_angle(self, name: str) -> bool:
+        """Whether a coordinate is called like an angle."""
+        known = self.known.get(plain_name(self.base[name]))
+        return known.angle if known else _stem(self.base[name]) in ANGLES
 
     def if_there(self, name: str | None) -> str | None:
         """The name itself if there is such a column: another file of the same data may follow the conventions."""
@@ -296,7 +319,7 @@ def _pairs(table: _Header, roles: Roles, free: Sequence[str], origin: str) -> di
         pairs = {q: [speed for speed in candidates if speed in speeds] for q, candidates in pairs.items()}
     found = {q: candidates for q, candidates in pairs.items() if candidates and q not in speeds}
     if not found:
-        alike = [name for name in free if _stem(table.base[name]) in (*ANGLES, *PLACES)]
+        alike = [name for name in free if table.is_place(name)]
         if not alike:
             guess = {"coordinates": list(free) or ["NAME"]}
             raise InputError(
@@ -372,7 +395,7 @@ def _columns(table: _Header, roles: Roles, coordinates, inputs, parameters, orig
         turned = unit.lower() in DEGREES
         if turned and angles is not None and raw in angles:
             raise InputError(f"{origin}: angle '{raw}' is in degrees: convert it and its velocity to rad")
-        named = _stem(table.base[raw]) in ANGLES or unit.lower() == "rad"
+        named = table.is_angle(raw) or unit.lower() == "rad"
         return Column(table.base[raw], unit, place and (raw in angles if angles is not None else named and not turned))
 
     wrong = sorted((angles or set()) - set(coordinates))

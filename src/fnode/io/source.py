@@ -55,13 +55,20 @@ class Trajectories(dict[str, Trajectory]):
 
 
 def read(
-    source, columns: Columns | None = None, *, gaps: Gaps | None = None, timeless: bool = False, **roles: Any
+    source,
+    columns: Columns | None = None,
+    *,
+    gaps: Gaps | None = None,
+    timeless: bool = False,
+    known: Sequence[Column] = (),
+    **roles: Any,
 ) -> Trajectories:
     """The trajectories of a file, a frame, a dict of arrays or arrays `(ts, q[, v[, u]])`; or of a list of such.
 
     `columns` says what is expected, else the header and the `roles` do: `time`, `trajectory`, `split`, `coordinates`,
     `velocities`, `inputs`, `parameters`, `angles`, `units`. Missing values and gaps are errors unless `gaps` says what
-    to do with them. With `timeless`, a table without times, or with one time only, has a start in every row.
+    to do with them. With `timeless`, a table without times, or with one time only, has a start in every row. `known`
+    are coordinates, such as those of a mechanism, that are recognised where a header has them.
     """
     wanted = Roles.of(roles)
     if isinstance(source, Trajectories) and gaps is None:  # its roles were settled when it was read
@@ -71,12 +78,19 @@ def read(
     if isinstance(source, Mapping) and source and all(isinstance(part, Trajectory) for part in source.values()):
         return _joined([(str(name), _taken(part, str(name), gaps)) for name, part in source.items()])
     if isinstance(source, (list, tuple)) and not _are_arrays(source):
-        return _all(source, columns, gaps, timeless, wanted)
+        return _all(source, columns, gaps, timeless, known, wanted)
     origin, table = _table(source)
-    return _read(origin, table, columns, gaps, timeless, wanted)
+    return _read(origin, table, columns, gaps, timeless, known, wanted)
 
 
-def _all(sources: Sequence, columns: Columns | None, gaps: Gaps | None, timeless: bool, roles: Roles) -> Trajectories:
+def _all(
+    sources: Sequence,
+    columns: Columns | None,
+    gaps: Gaps | None,
+    timeless: bool,
+    known: Sequence[Column],
+    roles: Roles,
+) -> Trajectories:
     """Several sources as one; every one must have the columns of the first."""
     if not sources:
         raise InputError("got no trajectories: give at least one file, frame, array or trajectory")
@@ -89,9 +103,8 @@ def _all(sources: Sequence, columns: Columns | None, gaps: Gaps | None, timeless
                 raise InputError(f"trajectory {number} has other columns than the first: give all of them the same")
         else:
             origin, table = _table(source)
-            found = _read(
-                origin, table, columns, gaps, timeless, roles, positions=bool(parts) and not parts[0][1].measured
-            )
+            positions = bool(parts) and not parts[0][1].measured
+            found = _read(origin, table, columns, gaps, timeless, known, roles, positions=positions)
         columns = next(iter(found.values())).columns
         parts.append((name, found))
     names = [name for name, _ in parts]
@@ -151,6 +164,7 @@ def _read(
     columns: Columns | None,
     gaps: Gaps | None,
     timeless: bool,
+    known: Sequence[Column],
     roles: Roles,
     *,
     positions: bool = False,
@@ -159,7 +173,7 @@ def _read(
         roles = dataclasses.replace(roles, velocities=())
     texts = [name for name in table.columns if is_text(table[name])]
     if columns is None:
-        meant = understood(table.columns, roles, origin, texts=texts, timeless=timeless)
+        meant = understood(table.columns, roles, origin, texts=texts, timeless=timeless, known=known)
     else:
         meant = understood_as(columns, table.columns, roles, origin, timeless=timeless)
     found, training, notes = {}, {}, []

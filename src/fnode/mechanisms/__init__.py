@@ -2,10 +2,11 @@
 
 from fnode.mechanisms.assembly import Assembly, assemble
 from fnode.mechanisms.bodies import GROUND, Body
-from fnode.mechanisms.description import mechanism_from, read_mechanism
+from fnode.mechanisms.description import described, mechanism_from, read_mechanism
 from fnode.mechanisms.forces import FORCES, AbstractForce, Force, Spring, Torque, Torsion
 from fnode.mechanisms.friction import Friction
 from fnode.mechanisms.joints import JOINTS, AbstractJoint, Distance, Fixed, PointOnLine, Prismatic, Revolute
+from fnode.mechanisms.linkage import Linkage, Misfit, link, link_mechanism, reduced
 from fnode.mechanisms.mechanism import Mechanism
 from fnode.mechanisms.minimal import Minimal
 from fnode.mechanisms.simulation import Partitioned, Partitioning, Projecting, simulate
@@ -22,8 +23,10 @@ __all__ = [
     "Fixed",
     "Force",
     "Friction",
+    "Linkage",
     "Mechanism",
     "Minimal",
+    "Misfit",
     "Partitioned",
     "Partitioning",
     "PointOnLine",
@@ -34,7 +37,11 @@ __all__ = [
     "Torque",
     "Torsion",
     "assemble",
+    "described",
+    "link",
+    "link_mechanism",
     "mechanism_from",
     "read_mechanism",
+    "reduced",
     "simulate",
 ]

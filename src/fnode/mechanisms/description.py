@@ -24,15 +24,21 @@ def read_mechanism(path: str | Path) -> Mechanism:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return described(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}): check the name") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a TOML file: {error}") from error
-    try:
-        return mechanism_from(content)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def described(text: str) -> Mechanism:
+    """The mechanism that the text of a TOML file describes."""
+    try:
+        return mechanism_from(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"is not a TOML file: {error}") from error
 
 
 def mechanism_from(content: dict) -> Mechanism:
