@@ -70,7 +70,7 @@ def test_a_run_folder_holds_what_the_contract_says(finished_run):
     scores = json.loads((finished_run / "run/scores.json").read_text())
     assert set(scores) == {
         *("system", "model", "recipe", "structure", "version", "deterministic", "chosen", "seeds", "median", "spread"),
-        *("trajectories", "constraint", "mse_all", "energy_drift", "labels", "control"),
+        *("trajectories", "constraint", "mse_all", "energy_drift", "labels", "control", "data"),
         "ranking",
     }
     assert [entry["seed"] for entry in scores["seeds"]] == [0, 1]

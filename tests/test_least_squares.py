@@ -12,7 +12,7 @@ import scipy.optimize
 
 from fnode.config import Network
 from fnode.field import AbstractAcceleration
-from fnode.models import Resistance, Scaler, empty_library, is_trainable
+from fnode.models import Resistance, Scaler, empty_library, is_trainable, of_joints
 from fnode.solvers import RK4, rollout
 from fnode.structures import fresh
 from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
@@ -290,6 +290,33 @@ def test_a_library_that_holds_the_true_equations_finds_them(name):
         np.testing.assert_allclose(accelerations(found, unseen), true, atol=1e-6 * float(jnp.abs(true).max()))
         balance = balances(found, unseen, true)
         assert float(jnp.abs(balance).max()) < 1e-6 * float(jnp.abs(true).max())
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_terms_of_joints_hold_pendulums_and_see_more_through_noise_than_all_terms(name):
+    system = SYSTEMS[name][0]
+    exact, unseen = exact_samples(system, count=60), wild_states(50, 2, seed=1)
+    noise = jnp.asarray(np.random.default_rng(2).normal(size=exact.rate.shape)) * jnp.std(exact.rate, axis=0)
+    noisy = dataclasses.replace(exact, rate=exact.rate + 0.03 * noise)
+    true, used = accelerations(system, unseen), np.full(60, True)
+    model = library(system, 2, exact)
+
+    def error(samples, allowed):
+        (found,) = LibraryFit(model, samples, allowed).solve([1e-16], used)
+        return float(jnp.sqrt(jnp.mean((accelerations(found, unseen) - true) ** 2)) / jnp.std(true))
+
+    assert error(exact, of_joints(model)) < 1e-6
+    assert error(noisy, of_joints(model)) < 0.3 * error(noisy, None)
+
+
+def test_shots_pass_over_samples_that_were_not_measured():
+    system, ts = DoublePendulum(), jnp.linspace(0.0, 0.2, 21)
+    begin = State(jnp.array([1.0, 0.5]), jnp.array([0.0, 0.3]))
+    x = rollout(system, begin, ts)
+    states = jnp.concatenate([x.q, x.v], axis=1).at[::5].set(jnp.nan)
+    unit = jnp.array([1e-3, 1e-3, jnp.inf, 1e-3])
+    residual = ShootingResidual(RK4)(system, begin, Shot(ts, states.at[:, 2].add(1.0), None, unit))
+    np.testing.assert_allclose(residual, 0.0, atol=1e-9)
 
 
 def test_dry_friction_and_drag_of_joints_are_found():

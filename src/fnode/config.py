@@ -91,6 +91,7 @@ class Network(Section):
 
     structure: Structure = "mlp"
     degree: pydantic.NonNegativeInt = 2  # of the terms of a library
+    joints: bool = False  # whether a library of degree two has no other terms than joints of rigid bodies make
     friction: bool = False  # whether a library has dry friction and air drag in its joints
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2

@@ -270,7 +270,7 @@ def known(recorded: Sequence[Recording], labels: Sequence[Labels]) -> tuple[Reco
         given = (np.asarray(each.x.q) for each in (recording.observed, recording.truth) if each is not None)
         same = observed is not None and np.array_equal(*given, equal_nan=True)  # spares drawing the curves again
         truth = observed if same else estimated(recording.truth)
-        made.append(dataclasses.replace(recording, truth=truth, observed=observed))
+        made.append(dataclasses.replace(recording, truth=truth, observed=observed, measured=recording.observed))
     return tuple(made)
 
 
@@ -306,4 +306,5 @@ def part_of(recording: Recording, labels: Labels, settings: LabelSettings) -> Pa
         for found, given in ((labels.q, observed.x.q), (labels.v, observed.x.v))
     )
     smooth = dataclasses.replace(observed, x=State(jnp.asarray(q), jnp.asarray(v)))
-    return Part(observed, smooth, recording.control, _samples(observed, labels, settings))
+    measured = observed if recording.measured is None else recording.measured
+    return Part(measured, smooth, recording.control, _samples(observed, labels, settings))

@@ -18,6 +18,7 @@ class Recording:
     truth: Trajectory
     observed: Trajectory | None
     control: Callable | None = None  # inputs and parameters as a function of time
+    measured: Trajectory | None = None  # the training part before anything in it was estimated; nan where nothing was
 
     @property
     def training(self) -> int:

@@ -111,6 +111,10 @@ class Library(AbstractAcceleration):
     resistance: Resistance | None
     inputs: int = eqx.field(static=True)
 
+    @property
+    def coordinates(self) -> int:
+        return self.push.shape[0]
+
     def variables(self, q, u):
         return q if u is None else jnp.concatenate([q, u[self.inputs :]])
 
@@ -148,14 +152,54 @@ class Library(AbstractAcceleration):
         energy = 0.5 * (x.v @ momentum[..., 0])[:, None] * slopes.T[:, None, :]
         pushes = jnp.eye(n)[:, :, None, None] * (jnp.zeros(0) if u is None else u[: self.inputs])[:, None] * values
         parts = [inertia * values + momentum * (slopes @ x.v) - energy, stored.T, momentum * values, -pushes]
-        if self.resistance is not None:
-            kinds = self.resistance(x.v)
-            along = jax.vmap(lambda size: self.resistance.forces(size, n))(jnp.eye(kinds.shape[0]))
+        if (joints := self.resistance) is not None:
+            kinds = joints(x.v)
+            along = jax.vmap(lambda size: joints.forces(size, n))(jnp.eye(kinds.shape[0]))
             parts.append(along.T[..., None] * kinds)
         return jnp.concatenate([part.reshape(n, -1) for part in parts], axis=1)
 
     def acceleration(self, t, x, u=None):
         return solve(self.mass_matrix(x.q, u), self.forces(x, u))
+
+
+def of_joints(library: Library) -> Library:
+    """Which coefficients of a library of degree two joints between rigid bodies make; the others are false.
+
+    Masses are constant on the diagonal, or go with the angles of others; off it they go with the angles of the two
+    coordinates, each at most once. Energy is stored by springs and by weight that angles lift; dampers are constant.
+    Parameters multiply all of it.
+    """
+    turns = library.basis.turns[: library.coordinates]
+
+    def powers(term: Term) -> list[int]:
+        return [order((code,), (turn,)) for code, turn in zip(term, library.basis.turns, strict=True)][: len(turns)]
+
+    def couples(term: Term, i: int, j: int) -> bool:
+        allowed = [int(turn and (k != i or i != j)) for k, turn in enumerate(turns)]
+        single = [int(turn and k in (i, j) and i != j) for k, turn in enumerate(turns)]
+        used = powers(term)
+        once = sum(used) <= 1 and all(p <= most for p, most in zip(used, allowed, strict=True))
+        return once or all(p <= most for p, most in zip(used, single, strict=True))
+
+    def stores(term: Term) -> bool:
+        return all(p <= (1 if turn else 2) for p, turn in zip(powers(term), turns, strict=True))
+
+    def constant(term: Term) -> bool:
+        return sum(powers(term)) == 0
+
+    pairs = itertools.combinations_with_replacement(range(len(turns)), 2)
+    masses = jnp.array([[couples(term, i, j) for term in library.basis.terms] for i, j in pairs])
+    plain = jnp.array([constant(term) for term in library.basis.terms])
+    lifted = jnp.array([stores(term) for term in library.stored.terms])
+    push = jnp.broadcast_to(jnp.array([sum(powers(term)) <= 1 for term in library.basis.terms]), library.push.shape)
+    mask = eqx.tree_at(
+        lambda m: (m.mass, m.potential, m.damping, m.push),
+        library,
+        (masses, lifted, jnp.broadcast_to(plain, library.damping.shape), push),
+    )
+    return (
+        mask if mask.friction is None else eqx.tree_at(lambda m: m.friction, mask, jnp.ones_like(mask.friction, bool))
+    )
 
 
 def empty_library(columns: Columns, degree: int, *, scaler: Scaler, resistance: Resistance | None = None) -> Library:

@@ -66,7 +66,8 @@ def describe(verdict: Verdict) -> str:
     shown = ", angles by sine and cosine" if network.structure == "linear_skip" and network.angles == "sincos" else ""
     size = f"{network.depth} x {network.width}{shown}"
     if network.structure == "library":
-        size = f"degree {network.degree}, {verdict.kept} coefficients{', friction' if network.friction else ''}"
+        terms = "joints" if network.joints else f"degree {network.degree}"
+        size = f"{terms}, {verdict.kept} coefficients{', friction' if network.friction else ''}"
     ridge = f", ridge {verdict.ridge:.0e}" if verdict.ridge else ""
     return f"{network.structure}, {size}{ridge}{', polished' if verdict.polished else ''}"
 

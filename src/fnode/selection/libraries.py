@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from fnode.config import Network
-from fnode.models import Library, is_trainable
+from fnode.models import Library, is_trainable, of_joints
 from fnode.selection.candidate import AS_GOOD, Candidate, Verdict, merit
 from fnode.selection.folds import Fold
 from fnode.selection.problem import Problem
@@ -18,7 +18,7 @@ from fnode.training import LibraryFit
 from fnode.trajectory import Columns
 
 RIDGES = tuple(10.0 ** -np.arange(24, 0, -2))
-DEGREES = (0, 1, 2, 3, 4, 6, 8, 10)
+DEGREES = (1, 2, 3, 4, 6, 8, 10)
 PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
 MOST_COEFFICIENTS = 500  # beyond, a library is neither cheap nor well determined
 EXACT = 1e-12  # relative squared error of a rollout that nothing can better
@@ -33,15 +33,22 @@ def _coefficients(network: Network, columns: Columns) -> int:
 
 
 def libraries(problem: Problem, *, friction: bool = False) -> Iterator[Candidate]:
-    """Libraries of rising degree, until more terms have twice brought nothing."""
+    """Libraries of rising degree, and early on one of joints, until more terms have twice brought nothing."""
     least, worse = math.inf, 0
-    for degree in DEGREES:
-        network = Network(structure="library", degree=degree, friction=friction, scale=True, angles="sincos")
-        if _coefficients(network, problem.columns) > min(MOST_COEFFICIENTS, problem.samples.rate.size / 2):
+    for degree, joints in ((0, False), (2, True), *((degree, False) for degree in DEGREES)):
+        network = Network(
+            structure="library", degree=degree, joints=joints, friction=friction, scale=True, angles="sincos"
+        )
+        if not joints and _coefficients(network, problem.columns) > min(
+            MOST_COEFFICIENTS, problem.samples.rate.size / 2
+        ):
             return
         candidate = _library(problem, network)
         yield candidate
-        worse = 0 if candidate.verdict.merit < least / AS_GOOD else worse + 1
+        if candidate.verdict.merit < least / AS_GOOD:
+            worse = 0
+        elif not joints:
+            worse += 1
         least = min(least, candidate.verdict.merit)
         if least <= EXACT or (worse >= 2 and math.isfinite(least)) or (worse and least <= problem.good):
             return
@@ -50,7 +57,8 @@ def libraries(problem: Problem, *, friction: bool = False) -> Iterator[Candidate
 def _library(problem: Problem, network: Network) -> Candidate:
     """The best ridge, or number of coefficients, of a library of one degree."""
     began = time.perf_counter()
-    fit = LibraryFit(_model(problem, network), problem.plain)
+    model = _model(problem, network)
+    fit = LibraryFit(model, problem.plain, of_joints(model) if network.joints else None)
     sizes = [int(size) for size in np.unique(np.round(np.geomspace(min(3, fit.size), fit.size, PRUNINGS)))]
 
     def fields(fold: Fold) -> list[Library]:

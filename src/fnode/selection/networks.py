@@ -1,5 +1,6 @@
 """Networks by least squares, from a linear start where they have a skip."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -13,13 +14,13 @@ from jaxtyping import PRNGKeyArray
 from fnode.config import Network
 from fnode.field import AbstractField
 from fnode.models import FNODE, Library, LibraryNetwork, Quadratic, is_trainable
-from fnode.selection.candidate import LINEAR, Candidate, Verdict
+from fnode.selection.candidate import AS_GOOD, LINEAR, Candidate, Verdict
 from fnode.selection.folds import Fold
 from fnode.selection.problem import Problem
 from fnode.structures import fresh
 from fnode.training import Labelled, LeastSquares, Solution, weighted_residual
 
-RIDGES = (1e-6, 1e-9)
+RIDGES, NOISY_RIDGES = (1e-6, 1e-9), (1e-2, 1e-4, 1e-6)
 
 
 def linear(problem: Problem, key: PRNGKeyArray) -> Candidate:
@@ -59,7 +60,11 @@ def library_networks(problem: Problem, library: Candidate, key: PRNGKeyArray) ->
 
 
 def _descending(problem: Problem, network: Network, begin: Callable[[Fold], AbstractField]) -> Iterator[Candidate]:
-    """One candidate for each ridge, from the strongest down: each begins where the last one ended."""
+    """One candidate for each ridge, from the strongest down: each begins where the last one ended.
+
+    Labels with noise can be fitted too well: where less ridge does harm, still less is not tried.
+    """
+    ridges, least = NOISY_RIDGES if problem.noisy else RIDGES, math.inf
 
     def improve(model: AbstractField, ridge: float, fold: Fold) -> Solution:
         solution = LeastSquares().minimise(
@@ -69,14 +74,14 @@ def _descending(problem: Problem, network: Network, begin: Callable[[Fold], Abst
         return solution
 
     fitted = [begin(fold) for fold in problem.folds]
-    for number, ridge in enumerate(RIDGES):
+    for number, ridge in enumerate(ridges):
         began = time.perf_counter()
         fitted = [improve(field, ridge, fold).model for field, fold in zip(fitted, problem.folds, strict=True)]
         (errors,) = problem.judge([[field] for field in fitted])
 
         def fit(fold: Fold, number=number) -> tuple[AbstractField, np.ndarray]:
             model, history = begin(fold), []
-            for ridge in RIDGES[: number + 1]:
+            for ridge in ridges[: number + 1]:
                 solution = improve(model, ridge, fold)
                 model = solution.model
                 history.append(solution.history)
@@ -84,6 +89,9 @@ def _descending(problem: Problem, network: Network, begin: Callable[[Fold], Abst
 
         verdict = Verdict(network, ridge, errors, seconds=time.perf_counter() - began)
         yield Candidate(verdict, tuple(fitted), fit)
+        if problem.noisy and verdict.merit > AS_GOOD * least:
+            return
+        least = min(least, verdict.merit)
 
 
 def strength(model: AbstractField, *, beside: float):

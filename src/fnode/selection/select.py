@@ -28,7 +28,7 @@ NETWORKS: tuple[Network, ...] = (
     Network(structure="mlp", width=32, depth=2, angles="plain", scale=True),
 )
 """From the one whose form holds outside the data to the one that is free."""
-FINE = 1e-3  # relative squared error of a library, alone or with a network, at which networks alone are not tried
+FINE = 1e-2  # relative squared error of a library, alone or with a network, at which networks alone are not tried
 FAIR = 0.05  # relative squared error at which a learned Lagrangian is trusted rather than freer networks tried
 
 

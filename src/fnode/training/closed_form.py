@@ -26,13 +26,20 @@ class LibraryFit:
     count as accelerations in units of their labels' spread.
     """
 
-    def __init__(self, model: Library, samples: Labelled):
+    def __init__(self, model: Library, samples: Labelled, allowed: Library | None = None):
         self.trained, self.fixed = eqx.partition(model, is_trainable(model))
         self.samples = samples
         design, values = _design(model, samples)
         self.design, self.values = np.asarray(design), np.asarray(values)  # samples, coordinates, coefficients; terms
         self.spread = np.maximum(np.std(np.asarray(samples.rate), axis=0), 1e-12)
-        self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1])
+        mask = (
+            np.ones(self.design.shape[2], bool)
+            if allowed is None
+            else np.concatenate(
+                [np.asarray(leaf).ravel() for leaf in jax.tree.leaves(eqx.filter(allowed, is_trainable(model)))]
+            )
+        )
+        self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1], mask)
 
     def solve(self, ridges: Sequence[float], used: np.ndarray) -> list[Library]:
         """The library of least imbalance over the samples marked in `used`, for every ridge."""
@@ -45,7 +52,7 @@ class LibraryFit:
     @property
     def size(self) -> int:
         """How many coefficients there are."""
-        return self.design.shape[2]
+        return len(self.problem.left)
 
     def _balanced(self, used: np.ndarray) -> np.ndarray:
         """The design in units of the labels' spread, forces divided by a first estimate of the masses."""
@@ -67,7 +74,7 @@ class LibraryFit:
 class _Problem:
     """Constrained ridge regression in the coefficients of a library."""
 
-    def __init__(self, trained: Library, model: Library, mean: np.ndarray, n: int):
+    def __init__(self, trained: Library, model: Library, mean: np.ndarray, n: int, allowed: np.ndarray):
         diagonal = np.array([i == j for i, j in zip(*np.triu_indices(n), strict=True)], float)
         high, stored = GROWTH**model.basis.orders, GROWTH**model.stored.orders
         constant = (model.basis.orders == 0).astype(float)
@@ -88,8 +95,9 @@ class _Problem:
             return np.asarray(jax.flatten_util.ravel_pytree(values)[0])
 
         self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0, 0.0)
-        self.strength = layout(high, stored, high, GROWTH)
-        self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0, 0.0) * self.strength
+        self.left, strength = np.flatnonzero(allowed), layout(high, stored, high, GROWTH)
+        self.strength = np.where(allowed, strength, np.inf)  # what is not allowed stays away
+        self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0, 0.0) * strength
         trace = self.trace / self.strength
         # An orthonormal basis of the coefficients that leave the mean trace alone.
         self.free = scipy.linalg.null_space(trace[None])
@@ -113,7 +121,7 @@ class _Problem:
         flat = design.reshape(-1, design.shape[-1])
         gram = flat.T @ flat / len(flat)
         gram = gram + 1e-12 * np.trace(gram) / len(gram) * np.eye(len(gram))
-        left, found = np.arange(len(gram)), {}
+        left, found = self.left, {}
         while True:
             bordered = np.block([[gram[np.ix_(left, left)], self.trace[left, None]], [self.trace[None, left], 0.0]])
             inverse = np.linalg.inv(bordered)

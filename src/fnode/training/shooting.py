@@ -14,7 +14,7 @@ from fnode.trajectory import State
 class Shot(eqx.Module):
     """A stretch of measured samples, its inputs, and the unit of each column's error; or many, stacked.
 
-    A column of infinite unit does not count.
+    A column of infinite unit does not count, and neither does a sample that is not a number.
     """
 
     ts: Float[Array, "*windows samples"]
@@ -33,4 +33,5 @@ class ShootingResidual(eqx.Module):
         x = rollout(field, start, window.ts, control=control, solver=self.solver)
         misses = (flat(x) - window.states) / window.unit
         # A stretch without weight must not count either where its rollout leaves for good.
-        return jnp.where(jnp.isfinite(window.unit), misses, 0.0).reshape(-1)
+        counted = jnp.isfinite(window.unit) & ~jnp.isnan(window.states)
+        return jnp.where(counted, misses, 0.0).reshape(-1)
