@@ -44,7 +44,7 @@ def test_accelerations_satisfy_the_euler_lagrange_equation(name):
         rate = jax.jvp(momentum, (x.q, x.v), (x.v, a))[1]
         return rate - jax.grad(system.lagrangian, 0)(x.q, x.v) - system.force(x.q, x.v, u)
 
-    np.testing.assert_allclose(jax.vmap(residual)(some_states(system)), 0, atol=1e-10)
+    np.testing.assert_allclose(jax.jit(jax.vmap(residual))(some_states(system)), 0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", MECHANICAL)
@@ -57,7 +57,7 @@ def test_energy_changes_only_by_the_work_of_forces(name):
         power = jax.jvp(system.energy, (x,), (rate,))[1]
         return power - system.force(x.q, x.v, u) @ x.v
 
-    np.testing.assert_allclose(jax.vmap(imbalance)(some_states(system)), 0, atol=1e-10)
+    np.testing.assert_allclose(jax.jit(jax.vmap(imbalance))(some_states(system)), 0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["mass_spring", "mass_spring_damper", "triple_mass_spring_damper"])
