@@ -215,3 +215,10 @@ def test_names_from_files_reach_figures_as_text(several):
 
 def axes(figure: dict) -> list[dict]:
     return [value for name, value in figure["layout"].items() if re.match("[xy]axis", name)]
+
+
+def test_a_page_says_what_noise_and_gaps_cost(oscillator):
+    told = {"samples": 300, "missing": 0.2, "noise": {"dd_x": 0.042}, "label_error": {"dd_x": 0.3}, "constraint": None}
+    text = page(oscillator, {**scores(oscillator), "data": {**told, "window_error": 0.07}})
+    for words in ("Noise is about 4.2 %", "20 % of the samples are missing", "off by about 30 %", "at most 7 %"):
+        assert words in text
