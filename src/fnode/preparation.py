@@ -78,14 +78,15 @@ def linked(
     config: Config, files: Trajectories, constraints: Holonomic | Callable | None = None
 ) -> tuple[Trajectories, Linkage | None]:
     """Files by their independent coordinates alone, and how all others follow from those, where a mechanism or
-    constraints `phi(q) = 0` on the coordinates of the files are given."""
+    constraints `phi(q) = 0` on the coordinates of the files are given. The training parts alone decide which."""
     path = config.data.mechanism
     if path and constraints is not None:
         raise InputError("got both a mechanism and constraints: give one of them")
     if not path and constraints is None:
         return files, None
     columns = next(iter(files.values())).columns
-    q = np.concatenate([np.asarray(each.x.q) for each in files.values()])
+    seen = [part for recording in split(files, config.data.split) if (part := recording.observed) is not None]
+    q = np.concatenate([np.asarray(each.x.q) for each in seen or files.values()])
     if path:
         try:
             linkage = link_mechanism(Path(path).read_text(encoding="utf-8"), columns, q)
@@ -156,8 +157,9 @@ def prepare(
         labels = () if config.stream.design else _labels(recorded, config.labels.labels)
         missing = sum(_incomplete(recording.observed) for recording in recorded if recording.observed is not None)
         recorded = known(recorded, labels)
-        for recording in recorded if linkage is not None else ():
-            linkage.complete(recording.truth)  # pyright: ignore
+        if linkage is not None:
+            for recording in recorded:
+                linkage.complete(recording.truth)  # a pose that cannot be is said before training
         prepared.append(Prepared(recorded, labels, time.perf_counter() - began, missing, linkage))
     check_method(config, prepared[0].recordings[0].truth.columns, builtin(config))
     if config.stream.design:
