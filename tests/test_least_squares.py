@@ -12,7 +12,7 @@ import scipy.optimize
 
 from fnode.config import Network
 from fnode.field import AbstractAcceleration
-from fnode.models import Resistance, Scaler, empty_library, is_trainable, of_joints
+from fnode.models import Library, Resistance, Scaler, empty_library, is_trainable, of_joints
 from fnode.solvers import RK4, rollout
 from fnode.structures import fresh
 from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
@@ -254,18 +254,48 @@ def library(system, degree, samples):
     return empty_library(system.columns, degree, scaler=Scaler.of(samples.x.q))
 
 
-def test_the_balance_of_forces_is_its_design_times_the_coefficients():
+@pytest.mark.parametrize(("friction", "coefficient"), [("dry", None), ("load", None), ("load", "p")])
+def test_the_balance_of_forces_is_its_design_times_the_coefficients(friction, coefficient):
     columns = Columns(
         (Column("a", "rad", angle=True), Column("b", "m")), inputs=(Column("u", "N"),), parameters=(Column("p", "kg"),)
     )
-    empty = fresh(Network(structure="library", degree=3, friction=True), columns, jax.random.key(0))
+    network = Network(structure="library", degree=3, friction=friction, coefficient=coefficient)
+    empty = fresh(network, columns, jax.random.key(0))
     trained, fixed = eqx.partition(empty, is_trainable(empty))
     zeros, unflatten = jax.flatten_util.ravel_pytree(trained)
     coefficients = jnp.asarray(RNG.normal(size=zeros.size))
     found = eqx.combine(unflatten(coefficients), fixed)
     x, a, u = State(*jnp.asarray(RNG.normal(size=(2, 2)))), *jnp.asarray(RNG.normal(size=(2, 2)))
-    balance = found.mass_matrix(x.q, u) @ a - found.forces(x, u)
+    balance = found.inertia(x, u) @ a - found.forces(x, u)
     np.testing.assert_allclose(found.design(x, a, u) @ coefficients, balance, rtol=1e-11)
+    np.testing.assert_allclose(
+        found.acceleration(0.0, x, u), np.linalg.solve(found.inertia(x, u), found.forces(x, u)), rtol=1e-11
+    )
+
+
+class Wedged(AbstractAcceleration):
+    """A pendulum in a dry bearing that carries its weight: `q'' = -sin q - mu N tanh(q' / slip)`."""
+
+    def acceleration(self, t, x, u=None):
+        normal = 3.0 + jnp.cos(x.q) + x.v**2
+        return -jnp.sin(x.q) - u * normal * jnp.tanh(x.v * (2.0 + jnp.sin(x.q)) / 1e-3)
+
+
+def test_friction_that_goes_with_a_load_is_found_from_what_moves_and_its_slip_from_what_rests():
+    rng = np.random.default_rng(5)
+    columns = Columns((Column("q", "rad", angle=True),), parameters=(Column("mu"),))
+    v = np.where(np.arange(600) % 2, rng.uniform(-2, 2, 600), rng.uniform(-4e-4, 4e-4, 600))
+    x = State(*jnp.asarray(np.stack([rng.uniform(-1.5, 1.5, 600), v]))[..., None])
+    u = jnp.asarray(rng.uniform(0.1, 0.6, (600, 1)))
+    a = accelerations(Wedged(), x, u)
+    samples = Labelled(jnp.zeros(600), x, u, a.at[7].add(5.0).at[21].add(-5.0))  # two labels are far off
+    network = Network(structure="library", degree=1, friction="load", coefficient="mu", scale=True, angles="sincos")
+    empty = fresh(network, columns, jax.random.key(0), samples)
+    assert isinstance(empty, Library)
+    (found,) = LibraryFit(empty, samples).solve([1e-20], np.full(600, True))
+    miss = np.abs(accelerations(found, x, u) - a)
+    assert miss[1::2].max() < 1e-6
+    assert miss[::2].max() < 0.02 * float(jnp.std(a[::2]))
 
 
 def test_parameters_that_feel_an_infinite_ridge_stay():
@@ -325,8 +355,8 @@ def test_dry_friction_and_drag_of_joints_are_found():
     samples = exact_samples(system)
     used, unseen = np.full(120, True), wild_states(50, 2, seed=1)
     true, errors = accelerations(system, unseen), []
-    for resistance in (None, Resistance.between(2, samples.x.v)):
-        model = empty_library(system.columns, 2, scaler=Scaler.of(samples.x.q), resistance=resistance)
+    for friction in ("none", "dry"):
+        model = empty_library(system.columns, 2, scaler=Scaler.of(samples.x.q), friction=friction, v=samples.x.v)
         (found,) = LibraryFit(model, samples).solve([1e-12], used)
         errors.append(float(jnp.sqrt(jnp.mean((accelerations(found, unseen) - true) ** 2))))
     assert errors[1] < errors[0] / 5

@@ -1,6 +1,7 @@
 """Laws of every integrator: its order, time reversal, energy, gradients."""
 
 import functools
+import itertools
 
 import diffrax
 import jax
@@ -11,7 +12,16 @@ import pytest
 from fnode.bench.tasks.energy import StaleRK4
 from fnode.errors import InputError
 from fnode.field import AbstractField
-from fnode.solvers import RK4, SOLVERS, STORMER_VERLET, AbstractFixedStep, rollout, solver_named
+from fnode.solvers import (
+    RK4,
+    SOLVERS,
+    STORMER_VERLET,
+    AbstractFixedStep,
+    enough_substeps,
+    refined,
+    rollout,
+    solver_named,
+)
 from fnode.systems import DoublePendulum, ForcedCartPole, MassSpring, MassSpringDamper, TripleMassSpringDamper
 from fnode.trajectory import State
 
@@ -148,3 +158,28 @@ def test_symplectic_schemes_refuse_fields_without_accelerations():
 def test_an_unknown_solver_is_told_which_there_are():
     with pytest.raises(InputError, match="rk4"):
         solver_named("rk5")
+
+
+def test_steps_between_samples_are_those_of_a_finer_grid():
+    field, x0 = DoublePendulum(), State(jnp.array([1.0, 0.5]), jnp.array([0.0, 1.0]))
+    ts = jnp.array([0.0, 0.1, 0.15, 0.4])
+    fine = jnp.concatenate([jnp.linspace(a, b, 4)[:-1] for a, b in itertools.pairwise(ts)] + [ts[-1:]])
+    often = rollout(field, x0, ts, solver=refined(RK4, 3))
+    every = rollout(field, x0, fine)
+    np.testing.assert_allclose(often.q, every.q[::3], rtol=1e-13)
+    np.testing.assert_allclose(often.v, every.v[::3], rtol=1e-12, atol=1e-13)
+
+
+def test_as_many_steps_are_taken_as_a_tolerance_needs():
+    field = DoublePendulum()
+    x = State(*jnp.asarray(np.random.default_rng(0).normal(size=(2, 50, 2))))
+    counts = [enough_substeps(field, RK4, jnp.zeros(50), x, None, 0.05, tolerance) for tolerance in (1.0, 1e-6, 1e-9)]
+    assert counts[0] == 1 < counts[1] < counts[2]
+    far = rollout_many(field, x, refined(RK4, 64))
+    near = [float(jnp.max(jnp.abs(rollout_many(field, x, refined(RK4, count)).v - far.v))) for count in counts]
+    assert near[2] < 1e-2 * near[1] < 1e-2 * near[0]
+    assert enough_substeps(field, solver_named("Tsit5"), jnp.zeros(50), x, None, 0.05, 1e-12) == 1
+
+
+def rollout_many(field, x, solver):
+    return jax.vmap(lambda start: rollout(field, start, jnp.array([0.0, 0.05]), solver=solver))(x)

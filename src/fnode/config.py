@@ -92,7 +92,10 @@ class Network(Section):
     structure: Structure = "mlp"
     degree: pydantic.NonNegativeInt = 2  # of the terms of a library
     joints: bool = False  # whether a library of degree two has no other terms than joints of rigid bodies make
-    friction: bool = False  # whether a library has dry friction and air drag in its joints
+    # In the joints of a library: `dry` friction and air drag, or dry friction that goes with what a joint carries (its
+    # `load`), with a coefficient that may be a parameter, by name.
+    friction: Literal["none", "dry", "load"] = "none"
+    coefficient: str | None = None
     width: pydantic.PositiveInt = 256
     depth: pydantic.PositiveInt = 2
     kinematics: Kinematics = "free"  # of a system of first order: `rolling` learns only how heading and speed change
@@ -152,6 +155,7 @@ class Rollout(Section):
     """How the learned field is integrated."""
 
     solver: str = "rk4"
+    substeps: pydantic.PositiveInt | Literal["auto"] = 1  # from one sample to the next; as many as the field needs
 
 
 class Config(Section):

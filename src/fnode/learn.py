@@ -1,6 +1,7 @@
 """The whole way from trajectories to scored models."""
 
 import dataclasses
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,13 +36,16 @@ from fnode.preparation import (
 from fnode.recipes import default_recipe
 from fnode.recording import Recording
 from fnode.selection import Verdict, select
-from fnode.solvers import solver_named
+from fnode.solvers import enough_substeps, solver_named
 from fnode.streaming import fit_streamed
 from fnode.systems import AbstractSystem
-from fnode.training import Fit, Progress, fit
+from fnode.training import Fit, Progress, derivative_residual, fit
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
+STATES = 500  # of training parts, from which the error of integration is seen
+ERROR = 1e-8  # of integration, relative to the spread of the rates, that is always small enough
+SHARE = 1e-3  # of the field's own error, likewise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Learned:
     history: np.ndarray
     seconds_compile: float
     seconds_train: float
+    substeps: int = 1  # of its rollouts, from one sample to the next
     verdict: Verdict | None = None  # of a search, with all that were tried
     ranking: tuple[Verdict, ...] = ()
 
@@ -168,6 +173,7 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
     for start, part in enumerate(prepared):
         seeds = train(config, part, start, watch)
         began = time.perf_counter()
+        seeds = tuple(dataclasses.replace(seed, substeps=_substeps(config, part, seed.field, dt)) for seed in seeds)
         model = _model(config, columns, dt, seeds)
         predictions = tuple(
             tuple(predict_recording(model, number, recording) for recording in part.recordings)
@@ -182,7 +188,24 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
 
 
 def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]) -> Model:
-    return Model(tuple(seed.field for seed in seeds), tuple(seed.network for seed in seeds), columns, config, dt)
+    fields, networks, substeps = ([getattr(seed, name) for seed in seeds] for name in ("field", "network", "substeps"))
+    return Model(tuple(fields), tuple(networks), columns, config, dt, substeps=tuple(substeps))
+
+
+def _substeps(config: Config, prepared: Prepared, field: AbstractField | AbstractForecaster, dt: float) -> int:
+    """How many steps a rollout takes from one sample to the next: as set, or so many that its error does not count
+    beside that of the field. The training part alone tells."""
+    count = config.rollout.substeps
+    if count != "auto":
+        return count
+    if isinstance(field, AbstractForecaster) or not prepared.labels:
+        return 1
+    known = training_samples(config, prepared)[0]
+    seen = jax.tree.map(lambda leaf: leaf[:: math.ceil(len(known.t) / STATES)], known)
+    missed = jax.vmap(lambda sample: derivative_residual(field, sample))(seen)
+    own = float(jnp.sqrt(jnp.mean(missed**2 / jnp.maximum(jnp.var(seen.rate, axis=0), 1e-24))))
+    solver, tolerance = solver_named(config.rollout.solver), max(ERROR, SHARE * own)
+    return enough_substeps(field, solver, seen.t, seen.x, seen.u, dt, tolerance)
 
 
 def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:
@@ -223,8 +246,8 @@ def choose_structure(
         chosen.history,
         chosen.seconds_compile,
         chosen.seconds_train,
-        chosen.verdict,
-        chosen.ranking,
+        verdict=chosen.verdict,
+        ranking=chosen.ranking,
     )
 
 

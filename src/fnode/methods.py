@@ -13,7 +13,7 @@ from fnode.config import Config, Network, Training
 from fnode.errors import InputError, choose
 from fnode.models import FCNN, HNN, LNN, LSTM, Scaler
 from fnode.recording import Recording
-from fnode.solvers import RK4, AdjointRK4, solver_named
+from fnode.solvers import RK4, AdjointRK4, refined, solver_named
 from fnode.systems import AbstractMechanical, AbstractSystem
 from fnode.training import (
     Adam,
@@ -75,9 +75,9 @@ def _derivative_loss(config: Config) -> DerivativeLoss:
 
 
 def _trajectory_loss(config: Config) -> TrajectoryLoss:
-    solver, adjoint = solver_named(config.rollout.solver), config.windows.adjoint
+    solver, adjoint, substeps = solver_named(config.rollout.solver), config.windows.adjoint, config.rollout.substeps
     if adjoint == "steps":
-        return TrajectoryLoss(solver)
+        return TrajectoryLoss(refined(solver, 1 if substeps == "auto" else substeps))
     if solver is not RK4:
         raise InputError(f"got adjoint={adjoint} with solver={config.rollout.solver}: set solver=rk4 or adjoint=steps")
     return TrajectoryLoss(AdjointRK4(adjoint))

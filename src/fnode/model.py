@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ from fnode.mechanisms import Linkage, described, reduced
 from fnode.methods import method_named
 from fnode.models import AbstractForecaster, RolledOut
 from fnode.signals import LinearHold
-from fnode.solvers import solver_named
+from fnode.solvers import refined, solver_named
 from fnode.structures import fresh
 from fnode.systems import AbstractSystem, configured, system_named
 from fnode.training import Labelled
@@ -38,9 +39,10 @@ DESCRIPTION, ARRAYS, MECHANISM = MODEL_FILES = ("model.json", "model.safetensors
 class Model:
     """A learned field or forecaster, once per start and seed, and what is needed to use it.
 
-    Members may differ in structure: `networks` says what each is made of. `chosen` is the one that predictions use:
-    the best on windows of the training part. With a `linkage` (or a built-in system that is constrained) the learned
-    `columns` are the independent coordinates of a mechanism, and motions are given in all of them.
+    Members may differ in structure: `networks` says what each is made of, `substeps` how many steps its rollout takes
+    in a time `dt`. `chosen` is the one that predictions use: the best on windows of the training part. With a `linkage`
+    (or a built-in system that is constrained) the learned `columns` are the independent coordinates of a mechanism, and
+    motions are given in all of them.
     """
 
     members: tuple[AbstractField | AbstractForecaster, ...]
@@ -50,6 +52,7 @@ class Model:
     dt: float
     chosen: int = 0
     linkage: Linkage | None = None
+    substeps: tuple[int, ...] = ()  # one for each member; without any all take one step
 
     @property
     def whole(self) -> AbstractSystem | Linkage | None:
@@ -74,12 +77,19 @@ class Model:
             raise InputError(f"{self.config.model} has no rate of change: it only foretells states (simulate)")
         return member
 
-    def forecaster(self, number: int | None = None) -> AbstractForecaster:
-        """One member as it foretells a motion: a field with its solver, others as they are."""
-        member = self.members[self.chosen if number is None else number]
+    def forecaster(self, number: int | None = None, *, longest: float | None = None) -> AbstractForecaster:
+        """One member as it foretells a motion: a field with its solver, others as they are.
+
+        Where the `longest` interval between samples is more than the `dt` of the data, it takes as many more steps.
+        """
+        number = self.chosen if number is None else number
+        member = self.members[number]
         if isinstance(member, AbstractForecaster):
             return member
-        return RolledOut(member, solver_named(self.config.rollout.solver))
+        count = self.substeps[number] if self.substeps else 1
+        if longest is not None:
+            count *= max(1, math.ceil(longest / self.dt - 0.01))
+        return RolledOut(member, refined(solver_named(self.config.rollout.solver), count))
 
     def __call__(self, t, x: State, u: Float[Array, " external"] | None = None) -> State:
         """The rate of change of a state, by the chosen member."""
@@ -104,7 +114,7 @@ class Model:
             ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
             if control is None:
                 control = sampled_control(start)
-            forecaster = self.forecaster()
+            forecaster = self.forecaster(longest=float(jnp.max(jnp.diff(ts), initial=0.0)))
             if forecaster.needs > 1:
                 self._check_past(start, ts, forecaster.needs)
             x = predict(forecaster, start, ts, control)
@@ -138,6 +148,7 @@ class Model:
             "format": FORMAT,
             "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
             "members": [network.model_dump(mode="json") for network in self.networks],
+            "substeps": list(self.substeps),
             "chosen": self.chosen,
             "dt": self.dt,
             "columns": dataclasses.asdict(self.columns),
@@ -176,6 +187,7 @@ class Model:
             config = validated(description["config"], str(folder / DESCRIPTION))
             networks = tuple(Network.model_validate(values) for values in description["members"])
             chosen, dt = int(description["chosen"]), float(description["dt"])
+            substeps = tuple(int(count) for count in description.get("substeps", ()))
             linkage = _linkage(folder, description.get("linkage"), constraints)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
@@ -188,7 +200,7 @@ class Model:
                 lambda: tuple(untrained(config, network, columns, jax.random.key(0)) for network in networks)
             )
             members, _ = io.read_arrays(folder / ARRAYS, shapes)
-        return cls(members, networks, columns, config, dt, chosen, linkage)
+        return cls(members, networks, columns, config, dt, chosen, linkage, substeps)
 
 
 @eqx.filter_jit

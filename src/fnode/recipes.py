@@ -119,6 +119,7 @@ def auto(system: str | None) -> Values:
         "labels": {"labels": "auto"},
         "network": {"scale": True, "angles": "sincos"},
         "training": {"optimiser": "least_squares", "precision": "float64"},
+        "rollout": {"substeps": "auto"},
     }
 
 

@@ -16,7 +16,6 @@ from fnode.models import (
     Polynomial,
     Quadratic,
     Rates,
-    Resistance,
     Scaler,
     empty_library,
     learned_rates,
@@ -40,12 +39,22 @@ def fresh(network: Network, columns: Columns, key: PRNGKeyArray, samples: Labell
         return Scaler.of(values(samples)) if scale else Scaler.identity(size)
 
     targets = scaler(n, lambda s: s.rate)
-    configuration = scaler(n + external - inputs, lambda s: _configuration(s, inputs))
+    names = [column.name for column in columns.external]
+    coefficient = names.index(network.coefficient) if network.coefficient is not None else None
+    configuration = scaler(
+        n + external - inputs - (coefficient is not None), lambda s: _configuration(s, inputs, coefficient)
+    )
     shape = {"width": network.width, "depth": network.depth, "key": key}
 
     def library() -> Library:
-        resistance = Resistance.between(n, samples.x.v if samples is not None else None) if network.friction else None
-        return empty_library(columns, network.degree, scaler=configuration, resistance=resistance)
+        return empty_library(
+            columns,
+            network.degree,
+            scaler=configuration,
+            friction=network.friction,
+            coefficient=coefficient,
+            v=samples.x.v if samples is not None else None,
+        )
 
     if network.structure == "library":
         return library()
@@ -103,6 +112,9 @@ def _first_order(network: Network, columns: Columns, key: PRNGKeyArray, samples:
     )
 
 
-def _configuration(samples: Labelled, inputs: int):
+def _configuration(samples: Labelled, inputs: int, left_out: int | None):
     """Coordinates and parameters side by side."""
-    return samples.x.q if samples.u is None else jnp.concatenate([samples.x.q, samples.u[:, inputs:]], axis=1)
+    if samples.u is None:
+        return samples.x.q
+    parameters = [samples.u[:, k : k + 1] for k in range(inputs, samples.u.shape[1]) if k != left_out]
+    return jnp.concatenate([samples.x.q, *parameters], axis=1)

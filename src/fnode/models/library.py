@@ -16,6 +16,8 @@ from fnode.trajectory import Columns
 
 Term = tuple[int, ...]
 SLIPS = (0.03, 0.1, 0.3)  # rates, in units of their spread, at which dry friction is fully there
+SLIP = 3e-3  # the same of friction that goes with a load, as long as no data tell: next to nothing
+BOUND = 4.0  # by how much it differs from the usual, at most
 
 
 def terms(degree: int, turns: Sequence[bool]) -> tuple[Term, ...]:
@@ -93,12 +95,59 @@ class Resistance(eqx.Module):
         return total
 
 
+class Load(eqx.Module):
+    """Dry friction that goes with what a joint carries: `tanh(w / slip)` times a force that is linear in the weights,
+    centrifugal forces and accelerations, as every reaction is.
+
+    Joints are those of `resistance`. What slides may go faster in some configurations than in others, so the usual
+    `slip` is divided by a sum of the first terms of a basis, within bounds. The friction coefficient may be one of the
+    external values, by its number.
+    """
+
+    resistance: Resistance
+    slip: Float[Array, " joints"]  # in units of the rates' spread
+    shape: Float[Array, "joints firsts"]
+    coefficient: int | None = eqx.field(static=True)
+
+    @classmethod
+    def between(
+        cls, coordinates: int, v: Float[Array, "samples coordinates"] | None, basis: Basis, coefficient: int | None
+    ) -> "Load":
+        """The joints of all pairs of coordinates."""
+        joints = Resistance.between(coordinates, v)
+        shape = jnp.zeros((len(joints.pairs), int(np.sum(basis.orders <= 1)))).at[:, 0].set(1.0)
+        return cls(joints, jnp.full(len(joints.pairs), SLIP), shape, coefficient)
+
+    @property
+    def forms(self) -> int:
+        """How many forces a load is made of."""
+        n = max(j for _, j in self.resistance.pairs) + 1
+        return 1 + n * (n + 1) // 2 + n
+
+    def rates(self, v: Float[Array, " coordinates"], values: Float[Array, " terms"]) -> Float[Array, " joints"]:
+        """The rates of the joints in units of the rate at which friction is fully there; `values` are those of the
+        basis."""
+        spread, slip, shape = jax.lax.stop_gradient((self.resistance.rates.spread, self.slip, self.shape))
+        here = jnp.clip(shape @ values[: shape.shape[1]], 1 / BOUND, BOUND)
+        return self.resistance.relative(v) / (spread * slip) * here
+
+    def friction(self, v, u, values) -> Float[Array, " joints"]:
+        """What each joint makes of its load: at most the friction coefficient."""
+        scale = 1.0 if self.coefficient is None or u is None else u[self.coefficient]
+        return scale * jnp.tanh(self.rates(v, values))
+
+    def carried(self, v, a) -> Float[Array, " forms"]:
+        """What the forces of a load go with."""
+        rows, columns = np.triu_indices(v.shape[0])
+        return jnp.concatenate([jnp.ones(1, v.dtype), v[rows] * v[columns], a])
+
+
 class Library(AbstractAcceleration):
-    """Accelerations from `M q'' + M' q' - dT/dq + dV/dq + D q' + R(q') = B u`, every coefficient a sum of known terms.
+    """Accelerations from `M q'' + M' q' - dT/dq + dV/dq + D q' + R = B u`, every coefficient a sum of known terms.
 
     The balance of forces is linear in all coefficients, so they are found in closed form. Terms multiply
     coordinates and parameters alike; inputs push with coefficients of their own. `R`, where there is any, is dry
-    friction and air drag.
+    friction and air drag, or dry friction that goes with the load of its joint.
     """
 
     mass: Float[Array, "pairs terms"]
@@ -106,9 +155,11 @@ class Library(AbstractAcceleration):
     damping: Float[Array, "pairs terms"]
     push: Float[Array, "coordinates inputs terms"]
     friction: Float[Array, "joints kinds"] | None
+    loads: Float[Array, "joints forms terms"] | None
     basis: Basis
     stored: Basis  # of the potential energy
     resistance: Resistance | None
+    load: Load | None
     inputs: int = eqx.field(static=True)
 
     @property
@@ -116,7 +167,11 @@ class Library(AbstractAcceleration):
         return self.push.shape[0]
 
     def variables(self, q, u):
-        return q if u is None else jnp.concatenate([q, u[self.inputs :]])
+        """What terms are made of: coordinates and parameters, but not the coefficient of friction."""
+        if u is None:
+            return q
+        left_out = None if self.load is None else self.load.coefficient
+        return jnp.concatenate([q, *(u[k : k + 1] for k in range(self.inputs, u.shape[0]) if k != left_out)])
 
     def mass_matrix(self, q, u=None):
         return symmetric(self.mass @ self.basis(self.variables(q, u)), q.shape[0])
@@ -135,7 +190,24 @@ class Library(AbstractAcceleration):
         pushed = (self.push @ values) @ u[: self.inputs] if self.inputs and u is not None else 0.0
         if self.resistance is not None and self.friction is not None:
             drag += self.resistance.forces(jnp.sum(self.friction * self.resistance(x.v), axis=1), x.q.shape[0])
+        if self.load is not None:
+            drag += self.rubbing(x, jnp.zeros_like(x.v), u)
         return jax.grad(stored)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag + pushed
+
+    def rubbing(self, x, a, u=None):
+        """The forces of friction that go with the load, at given accelerations."""
+        if self.load is None or self.loads is None:
+            return jnp.zeros_like(x.v)
+        values = self.basis(self.variables(x.q, u))
+        carried = (self.loads @ values) @ self.load.carried(x.v, a)
+        return self.load.resistance.forces(self.load.friction(x.v, u, values) * carried, x.v.shape[0])
+
+    def inertia(self, x, u=None):
+        """What multiplies accelerations: masses, and friction that goes with a load."""
+        mass = self.mass_matrix(x.q, u)
+        if self.load is None:
+            return mass
+        return mass + jax.jacfwd(lambda a: self.rubbing(x, a, u))(jnp.zeros_like(x.v))
 
     def design(self, x, a, u=None):
         """The slope of `M q''` less all forces in every coefficient, in the order of the fields.
@@ -156,10 +228,14 @@ class Library(AbstractAcceleration):
             kinds = joints(x.v)
             along = jax.vmap(lambda size: joints.forces(size, n))(jnp.eye(kinds.shape[0]))
             parts.append(along.T[..., None] * kinds)
+        if (load := self.load) is not None:
+            rubs = load.friction(x.v, u, values)
+            along = jax.vmap(lambda size: load.resistance.forces(size, n))(jnp.diag(rubs))
+            parts.append(along.T[..., None, None] * load.carried(x.v, a)[:, None] * values)
         return jnp.concatenate([part.reshape(n, -1) for part in parts], axis=1)
 
     def acceleration(self, t, x, u=None):
-        return solve(self.mass_matrix(x.q, u), self.forces(x, u))
+        return solve(self.inertia(x, u), self.forces(x, u))
 
 
 def of_joints(library: Library) -> Library:
@@ -197,20 +273,43 @@ def of_joints(library: Library) -> Library:
         library,
         (masses, lifted, jnp.broadcast_to(plain, library.damping.shape), push),
     )
-    return (
-        mask if mask.friction is None else eqx.tree_at(lambda m: m.friction, mask, jnp.ones_like(mask.friction, bool))
-    )
+    if mask.friction is not None:
+        mask = eqx.tree_at(lambda m: m.friction, mask, jnp.ones_like(mask.friction, bool))
+    return mask if mask.loads is None else eqx.tree_at(lambda m: m.loads, mask, jnp.ones_like(mask.loads, bool))
 
 
-def empty_library(columns: Columns, degree: int, *, scaler: Scaler, resistance: Resistance | None = None) -> Library:
+def empty_library(
+    columns: Columns,
+    degree: int,
+    *,
+    scaler: Scaler,
+    friction: str = "none",
+    coefficient: int | None = None,
+    v: Float[Array, "samples coordinates"] | None = None,
+) -> Library:
     """A library without coefficients: terms in coordinates and parameters up to a degree; potentials at least to two,
-    where springs are."""
+    where springs are.
+
+    The scaler is that of the variables of the terms, so without the parameter that is the `coefficient` of friction;
+    velocities tell how fast joints usually turn.
+    """
     n, inputs = len(columns.coordinates), len(columns.inputs)
-    turns = tuple(column.angle for column in (*columns.coordinates, *columns.parameters))
+    parameters = (column for k, column in enumerate(columns.parameters) if inputs + k != coefficient)
+    turns = tuple(column.angle for column in (*columns.coordinates, *parameters))
     basis, stored = (Basis(scaler, terms(d, turns), turns) for d in (degree, max(2, degree)))
+    dry = Resistance.between(n, v) if friction == "dry" else None
+    load = Load.between(n, v, basis, coefficient) if friction == "load" else None
     pairs, count = n * (n + 1) // 2, len(basis.terms)
-    matrix = jnp.zeros((pairs, count))
-    push = jnp.zeros((n, inputs, count))
-    friction = None if resistance is None else jnp.zeros((len(resistance.pairs), len(SLIPS) + 1))
-    potential = jnp.zeros(len(stored.terms))
-    return Library(matrix, potential, matrix, push, friction, basis, stored, resistance, inputs)
+    return Library(
+        mass=jnp.zeros((pairs, count)),
+        potential=jnp.zeros(len(stored.terms)),
+        damping=jnp.zeros((pairs, count)),
+        push=jnp.zeros((n, inputs, count)),
+        friction=None if dry is None else jnp.zeros((len(dry.pairs), len(SLIPS) + 1)),
+        loads=None if load is None else jnp.zeros((len(load.slip), load.forms, count)),
+        basis=basis,
+        stored=stored,
+        resistance=dry,
+        load=load,
+        inputs=inputs,
+    )

@@ -3,10 +3,11 @@
 import equinox as eqx
 import jax
 
+from fnode.models.library import Load
 from fnode.models.polynomial import Polynomial
 from fnode.models.scaler import Scaler
 
-FIXED = (Scaler, Polynomial)
+FIXED = (Scaler, Polynomial, Load)
 
 
 def is_trainable(model):

@@ -12,6 +12,7 @@ from fnode.selection.folds import Fold
 
 LINEAR = Network(structure="linear_skip", width=1, depth=1, angles="plain", scale=True)
 """A linear map alone: its network stays silent."""
+FRICTION = {"none": "", "dry": ", friction", "load": ", friction by load"}
 AS_GOOD = 1.2  # a cheaper candidate wins unless it is worse by this factor
 
 
@@ -67,7 +68,7 @@ def describe(verdict: Verdict) -> str:
     size = f"{network.depth} x {network.width}{shown}"
     if network.structure == "library":
         terms = "joints" if network.joints else f"degree {network.degree}"
-        size = f"{terms}, {verdict.kept} coefficients{', friction' if network.friction else ''}"
+        size = f"{terms}, {verdict.kept} coefficients{FRICTION[network.friction]}"
     ridge = f", ridge {verdict.ridge:.0e}" if verdict.ridge else ""
     return f"{network.structure}, {size}{ridge}{', polished' if verdict.polished else ''}"
 

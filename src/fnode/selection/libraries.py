@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -12,7 +13,7 @@ from fnode.config import Network
 from fnode.models import Library, is_trainable, of_joints
 from fnode.selection.candidate import AS_GOOD, Candidate, Verdict, merit
 from fnode.selection.folds import Fold
-from fnode.selection.problem import Problem
+from fnode.selection.problem import Problem, steep
 from fnode.structures import fresh
 from fnode.training import LibraryFit
 from fnode.trajectory import Columns
@@ -21,6 +22,8 @@ RIDGES = tuple(10.0 ** -np.arange(24, 0, -2))
 DEGREES = (1, 2, 3, 4, 6, 8, 10)
 PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
 MOST_COEFFICIENTS = 500  # beyond, a library is neither cheap nor well determined
+HOPELESS = 4  # times that more terms brought nothing where no rollout stayed at all
+FEW = 4  # of steep candidates, whose rollouts take long, those that foretell held-out labels best
 EXACT = 1e-12  # relative squared error of a rollout that nothing can better
 
 
@@ -32,16 +35,25 @@ def _coefficients(network: Network, columns: Columns) -> int:
     return sum(leaf.size for leaf in jax.eval_shape(coefficients))
 
 
-def libraries(problem: Problem, *, friction: bool = False) -> Iterator[Candidate]:
+def libraries(
+    problem: Problem, friction: Literal["none", "dry", "load"] = "none", coefficient: str | None = None
+) -> Iterator[Candidate]:
     """Libraries of rising degree, and early on one of joints, until more terms have twice brought nothing."""
     least, worse = math.inf, 0
     for degree, joints in ((0, False), (2, True), *((degree, False) for degree in DEGREES)):
         network = Network(
-            structure="library", degree=degree, joints=joints, friction=friction, scale=True, angles="sincos"
+            structure="library",
+            degree=degree,
+            joints=joints,
+            friction=friction,
+            coefficient=coefficient,
+            scale=True,
+            angles="sincos",
         )
-        if not joints and _coefficients(network, problem.columns) > min(
-            MOST_COEFFICIENTS, problem.samples.rate.size / 2
-        ):
+        most = min(MOST_COEFFICIENTS, problem.samples.rate.size / 2)
+        if _coefficients(network, problem.columns) > most and not (joints and friction != "load"):
+            if joints:
+                continue
             return
         candidate = _library(problem, network)
         yield candidate
@@ -50,7 +62,7 @@ def libraries(problem: Problem, *, friction: bool = False) -> Iterator[Candidate
         elif not joints:
             worse += 1
         least = min(least, candidate.verdict.merit)
-        if least <= EXACT or (worse >= 2 and math.isfinite(least)) or (worse and least <= problem.good):
+        if least <= EXACT or worse >= (2 if math.isfinite(least) else HOPELESS) or (worse and least <= problem.good):
             return
 
 
@@ -66,11 +78,15 @@ def _library(problem: Problem, network: Network) -> Candidate:
         return [*fit.solve(RIDGES, used), *fit.prune(sizes, used)]
 
     fitted = [fields(fold) for fold in problem.folds]
-    judged = problem.judge(fitted)
+    numbers = list(range(len(fitted[0])))
+    if steep(model):
+        misses = [fit.misses(found, ~problem.used(fold)) for found, fold in zip(fitted, problem.folds, strict=True)]
+        numbers = sorted(np.argsort(np.max(misses, axis=0))[:FEW].tolist())
+    judged = dict(zip(numbers, problem.judge([[found[k] for k in numbers] for found in fitted]), strict=True))
     # Of those about as good, the fewest coefficients or else the largest ridge: no more than the data asks for.
-    least = min(merit(errors) for errors in judged)
-    alike = [k for k, errors in enumerate(judged) if merit(errors) <= AS_GOOD * least or not math.isfinite(least)]
-    number = min(alike, key=lambda k: k if k >= len(RIDGES) else 2 * len(judged) - k)
+    least = min(merit(errors) for errors in judged.values())
+    alike = [k for k, errors in judged.items() if merit(errors) <= AS_GOOD * least or not math.isfinite(least)]
+    number = min(alike, key=lambda k: k if k >= len(RIDGES) else 2 * len(fitted[0]) - k)
     ridge = RIDGES[number] if number < len(RIDGES) else 0.0
     kept = fit.size if ridge else sizes[number - len(RIDGES)]
     verdict = Verdict(network, ridge, judged[number], kept=kept, seconds=time.perf_counter() - began)

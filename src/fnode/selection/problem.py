@@ -11,14 +11,16 @@ import numpy as np
 
 from fnode.field import AbstractField
 from fnode.metrics import flat
+from fnode.models import Load
 from fnode.selection.folds import Fold, Part, Trial, folds
-from fnode.solvers import AbstractSolver, rollout
+from fnode.solvers import AbstractSolver, refined, rollout
 from fnode.training import Labelled
 from fnode.trajectory import Columns
 
 MOST_SAMPLES = 4000  # for a fit: neighbours tell the same, so more are thinned out
 GOOD = 1e-6  # relative squared error of a rollout at which less structured candidates are not worth their risk
 QUIET = 0.03  # of the whole spread: a window that moves less is not asked to be foretold any better
+STEEP = 32  # steps from one sample to the next where friction turns over at a small rate
 NOISY = 1e-6  # relative noise above which states are estimated rather than read
 
 
@@ -48,14 +50,17 @@ class Problem:
 
     def judge(self, fields: Sequence[Sequence[AbstractField]]) -> list[tuple[float, ...]]:
         """The errors of several candidates: for each fold the fields fitted to it, all of one structure."""
-        errors: list[list[float]] = [[] for _ in fields[0]]
-        for fold, fitted in zip(self.folds, fields, strict=True):
-            stacked = jax.tree.map(lambda *ls: jnp.stack(ls) if eqx.is_array(ls[0]) else ls[0], *fitted)
-            for trial in fold.trials:
-                found = np.asarray(_errors(stacked, trial, self.solver, self.spread))
-                for own, error in zip(errors, found, strict=True):
-                    own.append(float(error) if np.isfinite(error) else math.inf)
-        return [tuple(own) for own in errors]
+        solver = refined(self.solver, STEEP if steep(fields[0][0]) else 1)
+        pairs = [(fitted, trial) for fold, fitted in zip(self.folds, fields, strict=True) for trial in fold.trials]
+        alike = {str(jax.tree.map(jnp.shape, eqx.filter(trial, eqx.is_array))) for _, trial in pairs}
+        together = len(pairs) if len(alike) == 1 else 1  # windows of one length go at once
+        errors = []
+        for k in range(0, len(pairs), together):
+            fitted = stacked([stacked(each) for each, _ in pairs[k : k + together]])
+            trials = stacked([trial for _, trial in pairs[k : k + together]])
+            errors.append(np.asarray(_errors(fitted, trials, solver, self.spread)))
+        found = np.concatenate(errors)
+        return [tuple(float(e) if np.isfinite(e) else math.inf for e in own) for own in found.T]
 
     def used(self, fold: Fold) -> np.ndarray:
         """Which samples a fold leaves for fitting."""
@@ -70,13 +75,24 @@ class Problem:
         return dataclasses.replace(self.samples, weight=self.samples.weight * self.used(fold)[:, None])
 
 
-@eqx.filter_jit
-def _errors(fields, trial: Trial, solver: AbstractSolver, spread):
-    unit = jnp.var(flat(trial.x), axis=0) + (QUIET * spread) ** 2
+def steep(field: AbstractField) -> bool:
+    """Whether friction turns over at so small a rate that one step per sample cannot follow."""
+    return any(isinstance(node, Load) for node in jax.tree.leaves(field, is_leaf=lambda node: isinstance(node, Load)))
 
-    def one(field):
+
+def stacked(trees: Sequence):
+    """Values of one structure, their arrays along a new leading axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *trees)
+
+
+@eqx.filter_jit
+def _errors(fields, trials: Trial, solver: AbstractSolver, spread):
+    """The error of every field, by trial and candidate."""
+
+    def one(field, trial):
+        unit = jnp.var(flat(trial.x), axis=0) + (QUIET * spread) ** 2
         start = jax.tree.map(lambda leaf: leaf[0], trial.x)
         x = rollout(field, start, trial.ts, control=trial.control, solver=solver)
         return jnp.mean((flat(x) - flat(trial.x)) ** 2 / unit)
 
-    return eqx.filter_vmap(one)(fields)
+    return eqx.filter_vmap(eqx.filter_vmap(one, in_axes=(eqx.if_array(0), None)))(fields, trials)

@@ -16,7 +16,7 @@ from fnode.selection.folds import EVERYTHING, Part
 from fnode.selection.libraries import EXACT, libraries
 from fnode.selection.networks import library_networks, linear, networks
 from fnode.selection.polish import polished
-from fnode.selection.problem import Problem
+from fnode.selection.problem import Problem, steep
 from fnode.solvers import AbstractSolver
 from fnode.trajectory import Columns
 
@@ -70,8 +70,9 @@ def select(
             f"none of the structures {', '.join(structures)} suits these data: allow others, such as linear_skip, in "
             "--set structures="
         )
-    if problem.noisy and math.isfinite(best_of(tried).verdict.worst):
-        tried.append(polished(problem, best_of(tried)))
+    first = best_of(tried)
+    if problem.noisy and math.isfinite(first.verdict.worst) and not steep(first.fitted[0]):  # else shots take too long
+        tried.append(polished(problem, first))
         report(f"{describe(tried[-1].verdict)}: worst error {tried[-1].verdict.worst:.1e}")
     best = best_of(tried)
     field, history = best.fit(EVERYTHING)
@@ -92,8 +93,13 @@ def _candidates(
         yield from libraries(problem)
         if reached(problem.good):
             return
-        yield from libraries(problem, friction=True)
+        yield from libraries(problem, "dry")
         if reached(problem.good):
+            return
+        for coefficient in (*(column.name for column in problem.columns.parameters), None):
+            if not reached(FINE):
+                yield from libraries(problem, "load", coefficient)
+        if reached(FINE) and steep(best_of(tried).fitted[0]):
             return
     if "library_network" in structures and tried:
         yield from library_networks(problem, best_of(tried), key)

@@ -6,6 +6,7 @@ from fnode.solvers.adaptive import NON_STIFF, STIFF, TIGHT, Adaptive
 from fnode.solvers.adjoint import ADJOINTS, AdjointRK4
 from fnode.solvers.rollout import rollout
 from fnode.solvers.runge_kutta import EULER, MIDPOINT, RK4, RungeKutta
+from fnode.solvers.substeps import Substeps, enough_substeps, refined
 from fnode.solvers.symplectic import STORMER_VERLET, YOSHIDA4, KickDriftKick
 
 SOLVERS: dict[str, AbstractSolver] = {
@@ -38,6 +39,9 @@ __all__ = [
     "AdjointRK4",
     "KickDriftKick",
     "RungeKutta",
+    "Substeps",
+    "enough_substeps",
+    "refined",
     "rollout",
     "solver_named",
 ]

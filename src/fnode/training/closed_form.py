@@ -11,10 +11,13 @@ import scipy.linalg
 
 from fnode.models import is_trainable
 from fnode.models.library import Library
-from fnode.training.losses import Labelled
+from fnode.training.losses import Labelled, derivative_residual
 
 GROWTH = 2.0  # how much more a term is held back for each degree
 FIRST_RIDGE = 1e-8  # of the fit that only serves to weigh the samples
+LEAST_RIDGE, ROUNDS, OFF = 1e-14, 10, 10.0  # of fits that find labels out, and how many median errors off those are
+MOVING = 5.0  # rates, in units of those at which friction is fully there, above which a joint moves
+TELLING, ALIKE = 10, 4.0  # samples at rest, and how far their quartiles may be apart, to tell these units
 
 
 class LibraryFit:
@@ -24,6 +27,10 @@ class LibraryFit:
     where the mean trace of the mass matrix sets the scale, `c0` is a unit mass matrix without forces, and `S` grows
     with the degree. A first fit balances forces; the second divides them by the mass matrix found, so that errors
     count as accelerations in units of their labels' spread.
+
+    Where friction goes with a load, a joint at rest tells nothing of its size, so such samples are left aside, and
+    with them labels that no smooth curve gives right, where friction turns over; afterwards those at rest tell at which
+    rate friction is fully there.
     """
 
     def __init__(self, model: Library, samples: Labelled, allowed: Library | None = None):
@@ -40,14 +47,20 @@ class LibraryFit:
             )
         )
         self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1], mask)
+        self.rates = None if model.load is None else np.asarray(jax.vmap(model.load.rates)(samples.x.v, values))
 
     def solve(self, ridges: Sequence[float], used: np.ndarray) -> list[Library]:
         """The library of least imbalance over the samples marked in `used`, for every ridge."""
-        return [self._model(c) for c in self.problem.solve(self._balanced(used), ridges)]
+        return [self._slipping(c, used) for c in self.problem.solve(self._balanced(used), ridges)]
 
     def prune(self, sizes: Sequence[int], used: np.ndarray) -> list[Library]:
         """The library with that many coefficients, for every size: those that matter least are dropped one by one."""
-        return [self._model(c) for c in self.problem.prune(self._balanced(used), sizes)]
+        return [self._slipping(c, used) for c in self.problem.prune(self._balanced(used), sizes)]
+
+    def misses(self, models: Sequence[Library], asked: np.ndarray) -> np.ndarray:
+        """The median error of each library on the labels of the samples that are asked for."""
+        samples = jax.tree.map(lambda leaf: leaf[asked], self.samples)
+        return np.array([np.median(_misses(model, samples)) for model in models])
 
     @property
     def size(self) -> int:
@@ -55,7 +68,19 @@ class LibraryFit:
         return len(self.problem.left)
 
     def _balanced(self, used: np.ndarray) -> np.ndarray:
-        """The design in units of the labels' spread, forces divided by a first estimate of the masses."""
+        """The design in units of the labels' spread, forces divided by a first estimate of the masses; without what
+        tells nothing of friction."""
+        if self.rates is None:
+            return self._divided(used)
+        design = self._divided(used & (np.abs(self.rates) > MOVING).all(axis=1))
+        sound = np.full(len(design), True)
+        for _ in range(ROUNDS):
+            (first,) = self.problem.solve(design[sound], [LEAST_RIDGE])
+            missed = np.abs(design @ first).max(axis=1)
+            sound = missed < OFF * np.median(missed[sound])
+        return design[sound]
+
+    def _divided(self, used: np.ndarray) -> np.ndarray:
         n, design = self.design.shape[1], self.design[used]
         (first,) = self.problem.solve(design / np.linalg.norm(self.spread), [FIRST_RIDGE])
         rows, columns = np.triu_indices(n)
@@ -66,9 +91,40 @@ class LibraryFit:
         weight = 1.0 if self.samples.weight is None else np.sqrt(np.asarray(self.samples.weight)[used])
         return (inverse @ design) * np.broadcast_to(weight / self.spread, design.shape[:2])[..., None]
 
+    def _slipping(self, coefficients: np.ndarray, used: np.ndarray) -> Library:
+        """The library of these coefficients; joints at rest tell at which rates its friction is fully there."""
+        model = self._model(coefficients)
+        if self.rates is None or model.load is None or model.loads is None:
+            return model
+        slip, shape = np.array(model.load.slip), np.array(model.load.shape)
+        load = self.design[..., -model.loads.size :]
+        forces = load.reshape(*load.shape[:2], len(slip), -1)
+        missed = self.design @ coefficients
+        for joint, own in enumerate(np.split(coefficients[-model.loads.size :], len(slip))):
+            rate, force = self.rates[:, joint], forces[:, :, joint] @ own
+            there = used & (np.abs(rate) < MOVING) & (np.abs(rate) > 1e-6)
+            size = np.maximum(np.sum(force[there] ** 2, axis=1), 1e-300)
+            # The share of its greatest value that friction must have for the balance to hold.
+            share = np.tanh(rate[there]) * (1 - np.sum(missed[there] * force[there], axis=1) / size)
+            telling = (share * rate[there] > 0) & (np.abs(share) > 0.05) & (np.abs(share) < 0.95)
+            if np.sum(telling) >= TELLING:
+                found = np.arctanh(share[telling]) / rate[there][telling]
+                low, middle, high = np.quantile(found, (0.25, 0.5, 0.75))
+                if high < ALIKE * low:
+                    slip[joint] /= middle
+                    firsts = self.values[there][telling][:, : shape.shape[1]]
+                    shape[joint] += _ridge(firsts, found / middle - 1, 1e-6)
+        return eqx.tree_at(lambda m: (m.load.slip, m.load.shape), model, (jnp.asarray(slip), jnp.asarray(shape)))
+
     def _model(self, coefficients: np.ndarray) -> Library:
         unflatten = jax.flatten_util.ravel_pytree(self.trained)[1]
         return eqx.combine(unflatten(jnp.asarray(coefficients)), self.fixed)
+
+
+def _ridge(design: np.ndarray, target: np.ndarray, ridge: float) -> np.ndarray:
+    """Small coefficients by which the design comes near the target."""
+    gram = design.T @ design / len(design)
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), design.T @ target / len(design))
 
 
 class _Problem:
@@ -80,6 +136,7 @@ class _Problem:
         constant = (model.basis.orders == 0).astype(float)
 
         def layout(mass, potential, other, friction):
+            """These values in the places of the coefficients; those of loads are as others."""
             values = eqx.tree_at(
                 lambda m: (m.mass, m.potential, m.damping, m.push),
                 trained,
@@ -92,6 +149,8 @@ class _Problem:
             )
             if model.friction is not None:
                 values = eqx.tree_at(lambda m: m.friction, values, jnp.full(model.friction.shape, friction))
+            if model.loads is not None:
+                values = eqx.tree_at(lambda m: m.loads, values, jnp.broadcast_to(other, model.loads.shape))
             return np.asarray(jax.flatten_util.ravel_pytree(values)[0])
 
         self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0, 0.0)
@@ -133,6 +192,12 @@ class _Problem:
                 return [found[size] for size in sizes]
             cost = values**2 / np.maximum(np.diag(inverse)[:-1], 1e-300)
             left = np.delete(left, int(np.argmin(cost)))
+
+
+@eqx.filter_jit
+def _misses(model: Library, samples: Labelled):
+    """The squared error of every label."""
+    return jax.vmap(lambda sample: jnp.sum(derivative_residual(model, sample) ** 2))(samples)
 
 
 @eqx.filter_jit
