@@ -35,11 +35,11 @@ from fnode.preparation import (
 )
 from fnode.recipes import default_recipe
 from fnode.recording import Recording
-from fnode.selection import Verdict, select
+from fnode.selection import NOISY, Part, Verdict, select
 from fnode.solvers import enough_substeps, solver_named
 from fnode.streaming import fit_streamed
 from fnode.systems import AbstractSystem
-from fnode.training import Fit, Progress, derivative_residual, fit
+from fnode.training import Fit, Progress, derivative_residual, fit, noise_of
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
@@ -76,6 +76,7 @@ class Trained:
     labels: tuple[Labels, ...]
     seeds: tuple[Learned, ...]
     predictions: tuple[tuple[State, ...], ...]  # per seed and recording
+    starts: tuple[tuple[State | None, ...], ...]  # the same: where a motion with noisy samples begins, by the model
     seconds_other: float  # data, labels and rollouts of all seeds
     missing: int = 0  # samples of training parts that were incomplete
 
@@ -174,16 +175,25 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
         seeds = train(config, part, start, watch)
         began = time.perf_counter()
         seeds = tuple(dataclasses.replace(seed, substeps=_substeps(config, part, seed.field, dt)) for seed in seeds)
-        model = _model(config, columns, dt, seeds)
+        model = dataclasses.replace(_model(config, columns, dt, seeds), noise=noise_in(config, part))
+        starts = tuple(
+            tuple(begins(model, number, recording) for recording in part.recordings) for number in range(model.size)
+        )
+        # The truth of a built-in system tells where its motions begin; files do not, where they are noisy.
         predictions = tuple(
-            tuple(predict_recording(model, number, recording) for recording in part.recordings)
-            for number in range(model.size)
+            tuple(
+                predict_recording(model, number, recording, begin if config.files or not config.system else None)
+                for recording, begin in zip(part.recordings, own, strict=True)
+            )
+            for number, own in enumerate(starts)
         )
         jax.block_until_ready(predictions)
         seconds = part.seconds + time.perf_counter() - began
-        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, seconds, part.missing))
+        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, starts, seconds, part.missing))
     model = _model(config, columns, dt, [seed for part in trained for seed in part.seeds])
-    model = dataclasses.replace(model, chosen=best_member(model, trained), linkage=linkage)
+    model = dataclasses.replace(
+        model, chosen=best_member(model, trained), linkage=linkage, noise=noise_in(config, prepared[0])
+    )
     return Run(config, linkage or builtin(config), model, tuple(trained))
 
 
@@ -226,16 +236,12 @@ def choose_structure(
     config: Config, prepared: Prepared, seed: int, report: Callable[[str], None] = lambda line: None
 ) -> Learned:
     """The best structure for the data, by least squares."""
-    observed = [recording for recording in prepared.recordings if recording.observed is not None]
-    parts = [
-        part_of(recording, labels, config.labels) for recording, labels in zip(observed, prepared.labels, strict=True)
-    ]
-    noises = [d.noise_relative or 0.0 for labels in prepared.labels for d in labels.diagnostics]
+    parts = _parts(config, prepared)
     chosen = select(
         parts[0].smooth.columns,
         parts,
         structures=config.training.structures,
-        noise=float(np.median(noises)),
+        noise=_relative_noise(prepared),
         solver=solver_named(config.rollout.solver),
         key=jax.random.key(seed),
         report=report,
@@ -297,10 +303,43 @@ def one_of(stacked: PyTree, number: int) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[number] if eqx.is_array(leaf) else leaf, stacked)
 
 
-def predict_recording(model: Model, number: int, recording: Recording) -> State:
-    """One member's rollout over the whole recording, from its true first sample or as many as it needs."""
+def noise_in(config: Config, prepared: Prepared) -> tuple[float, ...]:
+    """The noise of every column of the state in the training parts; nothing where they are clean."""
+    if _relative_noise(prepared) <= NOISY or prepared.recordings[0].truth.columns.first_order:
+        return ()
+    noises = [noise_of(part.measured.states, part.smooth.states) for part in _parts(config, prepared)]
+    return tuple(np.median(noises, axis=0).tolist())
+
+
+def _relative_noise(prepared: Prepared) -> float:
+    noises = [d.noise_relative or 0.0 for labels in prepared.labels for d in labels.diagnostics]
+    return float(np.median(noises)) if noises else 0.0
+
+
+def _parts(config: Config, prepared: Prepared) -> list[Part]:
+    """The training parts with their labels."""
+    seen = [recording for recording in prepared.recordings if recording.observed is not None]
+    return [part_of(recording, labels, config.labels) for recording, labels in zip(seen, prepared.labels, strict=True)]
+
+
+def begins(model: Model, number: int, recording: Recording) -> State | None:
+    """Where a noisy recording of which a part is for training begins, by a member and that part; else nothing."""
+    if recording.split != "train+test" or not model.noise:
+        return None
+    seen = recording.observed if recording.measured is None else recording.measured
+    assert seen is not None
+    assert recording.observed is not None
+    return model.begins(seen, recording.observed.start, number)
+
+
+def predict_recording(model: Model, number: int, recording: Recording, begin: State | None = None) -> State:
+    """One member's rollout over the whole recording, from its true first sample or as many as it needs; or from where
+    it begins."""
     forecaster = model.forecaster(number)
-    return predict(forecaster, recording.truth[: max(1, forecaster.needs)], recording.truth.ts, recording.control)
+    past = recording.truth[: max(1, forecaster.needs)]
+    if begin is not None:
+        past = dataclasses.replace(past, x=jax.tree.map(lambda leaf: leaf[None], begin))
+    return predict(forecaster, past, recording.truth.ts, recording.control)
 
 
 def best_member(model: Model, trained: Sequence[Trained]) -> int:

@@ -23,12 +23,13 @@ from fnode.errors import InputError
 from fnode.field import AbstractField
 from fnode.mechanisms import Linkage, described, reduced
 from fnode.methods import method_named
+from fnode.metrics import flat
 from fnode.models import AbstractForecaster, RolledOut
 from fnode.signals import LinearHold
 from fnode.solvers import refined, solver_named
 from fnode.structures import fresh
 from fnode.systems import AbstractSystem, configured, system_named
-from fnode.training import Labelled
+from fnode.training import Labelled, estimated_start
 from fnode.trajectory import Column, Columns, State, Trajectory
 
 FORMAT = 2  # of model.json; raised when an older reader could misunderstand it
@@ -53,6 +54,7 @@ class Model:
     chosen: int = 0
     linkage: Linkage | None = None
     substeps: tuple[int, ...] = ()  # one for each member; without any all take one step
+    noise: tuple[float, ...] = ()  # of every column of the state that it learned from; none where that was clean
 
     @property
     def whole(self) -> AbstractSystem | Linkage | None:
@@ -96,9 +98,18 @@ class Model:
         return self.member()(t, x, u)
 
     def simulate(
-        self, start: Trajectory, *, until: float | None = None, dt: float | None = None, control: Callable | None = None
+        self,
+        start: Trajectory,
+        *,
+        until: float | None = None,
+        dt: float | None = None,
+        control: Callable | None = None,
+        known: int = 1,
     ) -> Trajectory:
         """The motion from the first sample of `start`: at its own times, or every `dt` up to `until`.
+
+        Noisy samples do not tell where a motion begins, but several together do: of a model that learned from such
+        data, the first `known` samples (inputs included) count, and the start that meets them best is taken.
 
         A start may have more coordinates than were learned, such as all of a mechanism: the learned ones count.
 
@@ -109,17 +120,38 @@ class Model:
         with jax.enable_x64(True):
             if start.x.q.shape[1] > len(self.columns.coordinates):
                 start = reduced(start, self.columns.coordinates)
-            start = estimated(start)
+            measured, start = start, estimated(start)
             start = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), start)
             ts = start.ts if until is None and dt is None else _times(start, until, dt or self.dt)
             if control is None:
                 control = sampled_control(start)
-            forecaster = self.forecaster(longest=float(jnp.max(jnp.diff(ts), initial=0.0)))
+            forecaster = self.forecaster()
             if forecaster.needs > 1:
                 self._check_past(start, ts, forecaster.needs)
-            x = predict(forecaster, start, ts, control)
+            if known > 1 and (begin := self.begins(measured[:known], start.start)) is not None:
+                start = dataclasses.replace(start[:1], x=jax.tree.map(lambda leaf: leaf[None], begin))
+            x = self._staying(start, ts, control)
             u = None if control is None else jax.vmap(control)(ts)
             return self.complete(Trajectory(ts, x, u, columns=self.columns))
+
+    def begins(self, measured: Trajectory, guess: State, number: int | None = None) -> State | None:
+        """The start that a member's rollout meets noisy samples best from; none where data are clean, or it is no
+        field."""
+        rolled = self.forecaster(number)
+        if not self.noise or not isinstance(rolled, RolledOut):
+            return None
+        noise = np.where(np.isfinite(self.noise), self.noise, np.inf)
+        return estimated_start(rolled, measured, guess, noise)
+
+    def _staying(self, start: Trajectory, ts, control) -> State:
+        """What the chosen member says, or the first of the others that does not leave for good if it does."""
+        longest = float(jnp.max(jnp.diff(ts), initial=0.0))
+        order = [self.chosen, *(number for number in range(self.size) if number != self.chosen)]
+        for number in order:
+            x = predict(self.forecaster(number, longest=longest), start, ts, control)
+            if bool(jnp.isfinite(flat(x)).all()):
+                return x
+        return predict(self.forecaster(longest=longest), start, ts, control)
 
     def _check_past(self, start: Trajectory, ts, needs: int) -> None:
         """An error unless samples of the past and times to come fit a model that goes from sample to sample."""
@@ -149,6 +181,7 @@ class Model:
             "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
             "members": [network.model_dump(mode="json") for network in self.networks],
             "substeps": list(self.substeps),
+            "noise": [noise if math.isfinite(noise) else None for noise in self.noise],
             "chosen": self.chosen,
             "dt": self.dt,
             "columns": dataclasses.asdict(self.columns),
@@ -188,6 +221,7 @@ class Model:
             networks = tuple(Network.model_validate(values) for values in description["members"])
             chosen, dt = int(description["chosen"]), float(description["dt"])
             substeps = tuple(int(count) for count in description.get("substeps", ()))
+            noise = tuple(math.inf if value is None else float(value) for value in description.get("noise", ()))
             linkage = _linkage(folder, description.get("linkage"), constraints)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, InputError):
@@ -200,7 +234,7 @@ class Model:
                 lambda: tuple(untrained(config, network, columns, jax.random.key(0)) for network in networks)
             )
             members, _ = io.read_arrays(folder / ARRAYS, shapes)
-        return cls(members, networks, columns, config, dt, chosen, linkage, substeps)
+        return cls(members, networks, columns, config, dt, chosen, linkage, substeps, noise)
 
 
 @eqx.filter_jit

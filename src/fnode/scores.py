@@ -261,7 +261,25 @@ def _data(run: Run, part: Trained, seed: int) -> dict:
         "label_error": error if error and None not in error.values() else None,
         "window_error": None if verdict is None else _finite(math.sqrt(verdict.worst)),
         "constraint": None if misfit is None else dataclasses.asdict(misfit),
+        "start_error": _start_error(run, part, seed),
     }
+
+
+def _start_error(run: Run, part: Trained, seed: int) -> dict[str, float | None] | None:
+    """How far the first noisy sample and the estimated start are from the true one, in units of each column's spread:
+    the root mean square over columns, the median over recordings. Only built-in systems know the true one."""
+    errors = []
+    for recording, begin in zip(part.recordings, part.starts[seed], strict=True):
+        if begin is None or recording.observed is None or run.config.system is None:
+            continue
+        true = recording.truth.states
+        spread = np.maximum(np.std(np.asarray(true), axis=0), 1e-12)
+        found = np.stack([flat(recording.observed.start), flat(begin)])
+        errors.append(np.sqrt(np.mean(((found - np.asarray(true[0])) / spread) ** 2, axis=1)))
+    if not errors:
+        return None
+    first, estimated = np.median(errors, axis=0)
+    return {"first_sample": _finite(first), "estimated": _finite(estimated)}
 
 
 def _skipped(ts: np.ndarray) -> int:

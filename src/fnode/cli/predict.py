@@ -52,9 +52,10 @@ def predict(
     signals = {name: _signals(name, value) for name, value in given.items()}
     futures = {}
     for name, trajectory in starts.items():
-        trajectory = _with_start(estimated(trajectory), states)
+        known = len(trajectory) if start and not states else 1  # a state that was set is no estimate
+        trajectory = _with_start(trajectory if known > 1 else estimated(trajectory), states)
         control = _control(columns, trajectory, name, signals, hold)
-        future = model.simulate(trajectory, until=until, dt=dt, control=control)
+        future = model.simulate(trajectory, until=until, dt=dt, control=control, known=known)
         futures[name] = future.checked(f"the rollout of {name}")
     io.write(output, futures)
     for line in _told(given, signals, hold, max(float(future.ts[-1]) for future in futures.values())):

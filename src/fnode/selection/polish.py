@@ -14,7 +14,7 @@ from fnode.selection.candidate import Candidate
 from fnode.selection.folds import Fold
 from fnode.selection.networks import strength
 from fnode.selection.problem import NOISY, Problem
-from fnode.training import Labelled, LeastSquares, ShootingResidual, Shot, Solution, weighted_residual
+from fnode.training import Labelled, LeastSquares, ShootingResidual, Shot, Solution, noise_of, weighted_residual
 from fnode.trajectory import State
 
 RIDGE = 1e-6  # how firmly parameters stay where the regression put them
@@ -86,9 +86,10 @@ def _shots(problem: Problem, fold: Fold, length: int, most: int) -> tuple[Shot, 
 
     What a fold holds out is measured in infinite units, and so without influence: shapes stay the same.
     """
-    misses = jnp.concatenate([part.measured.states - part.smooth.states for part in problem.parts])
-    usual = jnp.maximum(jnp.sqrt(jnp.nanmean(misses**2, axis=0)), NOISY * problem.spread)
-    unit = jnp.where(jnp.isnan(usual), jnp.inf, usual)  # nothing was measured of this column
+    measured, smooth = (
+        np.concatenate([getattr(part, kind).states for part in problem.parts]) for kind in ("measured", "smooth")
+    )
+    unit = jnp.maximum(noise_of(measured, smooth), NOISY * problem.spread)
     places = [
         (number, first)
         for number, part in enumerate(problem.parts)

@@ -70,10 +70,9 @@ def select(
             f"none of the structures {', '.join(structures)} suits these data: allow others, such as linear_skip, in "
             "--set structures="
         )
-    first = best_of(tried)
-    if problem.noisy and math.isfinite(first.verdict.worst) and not steep(first.fitted[0]):  # else shots take too long
-        tried.append(polished(problem, first))
-        report(f"{describe(tried[-1].verdict)}: worst error {tried[-1].verdict.worst:.1e}")
+    for candidate in _polished(problem, tried):
+        tried.append(candidate)
+        report(f"{describe(candidate.verdict)}: worst error {candidate.verdict.worst:.1e}")
     best = best_of(tried)
     field, history = best.fit(EVERYTHING)
     ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.merit)
@@ -101,6 +100,10 @@ def _candidates(
                 yield from libraries(problem, "load", coefficient)
         if reached(FINE) and steep(best_of(tried).fitted[0]):
             return
+        # What noise took from a library, shooting gives back at little cost; a network would only fit the noise.
+        yield from _polished(problem, tried)
+        if reached(problem.good):
+            return
     if "library_network" in structures and tried:
         yield from library_networks(problem, best_of(tried), key)
     if reached(max(FINE, problem.good)):
@@ -117,3 +120,11 @@ def _candidates(
         yield from networks(problem, network, key)
         if reached(FAIR if network.structure == "lagrangian" else problem.good):
             return
+
+
+def _polished(problem: Problem, tried: list[Candidate]) -> Iterator[Candidate]:
+    """The best candidate after multiple shooting, where data are noisy and it can be had."""
+    best = best_of(tried)
+    # Shots with friction that turns over at a small rate would take too long.
+    if problem.noisy and math.isfinite(best.verdict.worst) and not best.verdict.polished and not steep(best.fitted[0]):
+        yield polished(problem, best)

@@ -15,6 +15,7 @@ from fnode.training.losses import (
     weighted_residual,
 )
 from fnode.training.shooting import ShootingResidual, Shot
+from fnode.training.start import estimated_start, noise_of
 from fnode.training.windows import InstantLoss, NextStateLoss, TrajectoryLoss, check_even, instants, windows
 
 __all__ = [
@@ -39,8 +40,10 @@ __all__ = [
     "check_batch",
     "check_even",
     "derivative_residual",
+    "estimated_start",
     "fit",
     "instants",
+    "noise_of",
     "weighted_residual",
     "windows",
 ]

@@ -1,0 +1,58 @@
+"""Where a motion begins, when its samples are noisy: no single one tells, but all of them together do."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fnode.models import RolledOut
+from fnode.training.least_squares import LeastSquares
+from fnode.training.shooting import ShootingResidual, Shot
+from fnode.trajectory import State, Trajectory
+
+SHORTEST, MOST = 8, 1000  # samples that tell of a start
+FOLLOWED = 2.0  # mean squared miss, in units of the noise, of a motion that a model follows
+SOLVER = LeastSquares(iterations=15, tolerance=1e-3)
+
+
+class _Miss(eqx.Module):
+    """What a rollout misses, as a function of its start."""
+
+    rolled: RolledOut
+
+    def __call__(self, start: State, window: Shot):
+        return ShootingResidual(self.rolled.solver)(self.rolled.field, start, window)
+
+
+def estimated_start(rolled: RolledOut, measured: Trajectory, guess: State, noise) -> State:
+    """The start from which the rollout of a model meets noisy samples best, by least squares.
+
+    First only a few samples count, then twice as many and so on, as long as the model follows them within the `noise`
+    of each column (infinite where nothing was measured; samples may be nan). A model that follows none leaves the
+    guess as it is.
+    """
+    measured = measured[:MOST]
+    if len(measured) < SHORTEST:
+        return guess
+    noise, states = jnp.asarray(noise), measured.states
+    lengths = [SHORTEST * 2**k for k in range(math.ceil(math.log2(len(measured) / SHORTEST)))] + [len(measured)]
+    for length in lengths:
+        seen = jnp.where(jnp.arange(len(measured))[:, None] < length, states, jnp.nan)
+        shot = jax.tree.map(lambda leaf: leaf[None], Shot(measured.ts, seen, measured.u, noise))
+        found = SOLVER.minimise(guess, _Miss(rolled), shot, ridge=0.0).model
+        counted = int(jnp.sum(~jnp.isnan(seen) & jnp.isfinite(noise)))
+        missed = float(jnp.sum(_Miss(rolled)(found, jax.tree.map(lambda leaf: leaf[0], shot)) ** 2))
+        if counted == 0 or not missed <= FOLLOWED * counted:
+            break
+        guess = found
+    return guess
+
+
+def noise_of(measured, smooth) -> np.ndarray:
+    """The noise of every column of states: what smoothing took away, infinite where nothing was measured."""
+    gone = np.asarray(measured) - np.asarray(smooth)
+    there = ~np.isnan(gone)
+    squares = np.sum(np.where(there, gone, 0.0) ** 2, axis=0) / np.maximum(there.sum(axis=0), 1)
+    return np.where(there.any(axis=0), np.sqrt(squares), np.inf)
