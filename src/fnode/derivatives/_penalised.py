@@ -20,7 +20,6 @@ from fnode.derivatives._bsplines import Basis, Quadrature, Rows, even_energy
 
 LOST = 10.0  # times the measured noise: a curve that leaves more than this has not found the motion
 FINE = 1.2  # radians per knot: a curve that bends faster needs finer knots
-ADAPTIVE_FINE = FINE / 2  # where roughness is cheap a curve bends faster than its cut-off says
 SLOWER = 3.0  # times the waves that pass at the roughest place may be faster than those at the smoothest
 WAVE = 1.0  # radians of the cut-off over which roughness is averaged
 SLOWEST, FASTEST = 0.05, 8.0  # radians per knot: slower is beyond rounding, faster is every sample by itself
@@ -112,8 +111,8 @@ class Problem:
             cost(here)
         return solution
 
-    def softened(self, solution: Solution) -> np.ndarray:
-        """The energy of roughness that costs less in places that a first curve shows to be rough.
+    def stiffness(self, solution: Solution) -> np.ndarray:
+        """What roughness should cost between knots, less in places that a first curve shows to be rough.
 
         The square of the m-th derivative between knots, averaged over about one wave of the cut-off, tells how rough
         the motion is there; the cut-off is nowhere less than that of the roughest place over `SLOWER`. The geometric
@@ -123,7 +122,11 @@ class Problem:
         rough = (self.basis.rows(middles, self.m).matrix @ solution.coefficients) ** 2
         rough = ndimage.gaussian_filter1d(rough, max(1.0, WAVE / solution.cutoff), mode="nearest")
         stiffness = 1.0 / (rough / np.max(rough) + SLOWER ** (-2 * self.m))
-        return self.quadrature.energy(stiffness / np.exp(np.mean(np.log(stiffness))))
+        return stiffness / np.exp(np.mean(np.log(stiffness)))
+
+    def fastest(self, solution: Solution) -> float:
+        """The cut-off of a solution at the roughest place, if its stiffness adapts."""
+        return solution.cutoff * float(np.min(self.stiffness(solution))) ** (-1 / (2 * self.m))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -191,7 +194,7 @@ def fit_penalised(
     Knots start coarse (or as those of a curve that this one will be `like`) and are refined while the curve bends
     faster than they can follow, or leaves more than the `noise` that the samples were measured to have.
     """
-    finest, fine = len(ts) - 1, ADAPTIVE_FINE if rounds else FINE
+    finest = len(ts) - 1
     if like is None:
         problem, guess = Problem(ts, y, min(max(8, len(ts) // 64), finest), m), None
     else:
@@ -199,15 +202,17 @@ def fit_penalised(
     solution = like.solution if like is not None and like.problem.m == m else problem.best(guess)
     while problem.intervals < finest:
         left = math.sqrt(solution.variance) / max(noise, 1e-300)
-        if solution.cutoff < fine and left < 1.5:
+        fastest = problem.fastest(solution) if rounds and solution.cutoff < FINE else solution.cutoff
+        if fastest < FINE and left < 1.5:
             break
         # A curve that misses most of the motion on coarse knots says nothing about the one on finer knots.
         found = left < LOST
-        halvings = max(1, math.ceil(math.log2(solution.cutoff / fine))) if found else 1
+        halvings = max(1, math.ceil(math.log2(fastest / FINE))) if found else 1
         finer = min(2**halvings * problem.intervals, finest)
         guess = solution.cutoff * problem.intervals / finer if found else None
         problem = Problem(ts, y, finer, m)
         solution = problem.best(guess)
     for _ in range(rounds):
-        solution = problem.best(solution.cutoff, problem.softened(solution))
+        energy = problem.quadrature.energy(problem.stiffness(solution))
+        solution = problem.best(solution.cutoff, energy)
     return drawn(problem, solution, name)

@@ -33,9 +33,7 @@ class SmoothingSpline(AbstractSmoother):
     def fit(self, ts, y, order):
         return self.near(ts, y, measured_noise(ts, y)[0])
 
-    def near(
-        self, ts: np.ndarray, y: np.ndarray, noise: float, like: PenalisedCurve | None = None
-    ) -> PenalisedCurve:
+    def near(self, ts: np.ndarray, y: np.ndarray, noise: float, like: PenalisedCurve | None = None) -> PenalisedCurve:
         """The curve near samples whose noise was measured before; one that it will be like saves some of the search."""
         curves, name = [], "adaptive_spline" if self.rounds else "smoothing_spline"
         for m in self.m:
