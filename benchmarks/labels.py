@@ -1,8 +1,9 @@
 """Labels: speed on a long record, and accuracy against methods whose parameters were chosen with the truth.
 
-    python benchmarks/labels.py [--json] [--quick]
+    python benchmarks/labels.py [--json] [--quick] [--speed]
 
-One thread. `--quick`: one draw of noise instead of three. The oracle takes most of the time.
+One thread. `--quick`: one draw of noise instead of three. `--speed`: the long record alone; the oracle takes most of
+the time.
 """
 
 import os
@@ -173,11 +174,25 @@ def speed():
 
 
 def main():
+    results = speeds()
+    if "--speed" in sys.argv:
+        show("labels of 10,000 samples", results)
+    else:
+        show("labels (peer of the last rows: the goal)", *accuracies(results))
+
+
+def speeds():
+    """Rows of seconds and errors."""
     seconds, errors = speed()
     results = {}
     for ours, peer in (("auto", "rts"), ("given", "rts"), ("auto", "rts searched"), ("auto", "spline")):
         results[f"seconds, {ours} : {peer}"] = result(seconds[ours], seconds[peer], "s")
         results[f"error, {ours} : {peer}"] = result(errors[ours], errors[peer], "")
+    return results
+
+
+def accuracies(results):
+    """The rows with those of errors beside their goals, and notes on calibration."""
     study = list(study_channels())
     clean = [relative(label(t, q[:, None], v[:, None]).rate.value[:, 0], a) for t, q, v, a in study]
     clean += [relative(label(t, q[:, None]).rate.value[:, 0], a) for t, q, _, a in study]
@@ -197,7 +212,7 @@ def main():
             notes.append(
                 f"{name}: noise {noise:g}, derivative {order:g}: median rms of error / sd {np.median(here):.2f}"
             )
-    show("labels (peer of the last rows: the goal)", results, notes)
+    return results, notes
 
 
 if __name__ == "__main__":
