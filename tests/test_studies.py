@@ -48,8 +48,8 @@ def test_the_label_study_compares_medians_with_those_of_plain_differences():
     ]
     rows = {row[:3]: row[3:] for row in study.present(results)[-1].rows}
     for training in ("paper", "network"):
-        assert rows["cart_pole", training, "difference3"] == ("5 (1.0x)", "0.3 (1.0x)", "24 (1.0x)")
-        assert rows["cart_pole", training, "auto"] == ("1 (5.0x)", "0.02 (15.0x)", "3 (8.0x)")
+        assert rows["cart_pole", training, "difference3"] == ("5 (1x)", "0.3 (1x)", "24 (1x)")
+        assert rows["cart_pole", training, "auto"] == ("1 (5x)", "0.02 (15x)", "3 (8x)")
 
 
 def test_a_short_training_part_is_enough_for_what_the_library_can_say():

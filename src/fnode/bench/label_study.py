@@ -136,7 +136,7 @@ def _effect(results) -> Heading:
     rows = []
     for (system, recipe, labels), values in by.items():
         found, plain = (np.median(each, axis=0) for each in (values, by[system, recipe, "difference3"]))
-        cells = [f"{one:.2g} ({ratio:.1f}x)" for one, ratio in zip(found, plain / found, strict=True)]
+        cells = [f"{one:.2g} ({ratio:.3g}x)" for one, ratio in zip(found, plain / found, strict=True)]
         rows.append((system, recipe, labels, *cells))
     text = (
         "1 % noise, accelerations on the clean states of the training part: medians over draws, and how many times "
