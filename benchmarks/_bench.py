@@ -24,10 +24,10 @@ def show(title: str, results: dict[str, dict], notes: list[str] = ()) -> None:
         print(json.dumps(results, indent=2))
         return
     print(title)
-    print(f"{'':24}{'ours':>14}{'peer':>14}{'ratio':>9}")
+    print(f"{'':28}{'ours':>14}{'peer':>14}{'ratio':>9}")
     for name, result in results.items():
         unit = result["unit"]
-        print(f"{name:24}{result['ours']:>11.4g} {unit:2}{result['peer']:>11.4g} {unit:2}{result['ratio']:>8.1f}x")
+        print(f"{name:28}{result['ours']:>11.4g} {unit:2}{result['peer']:>11.4g} {unit:2}{result['ratio']:>8.1f}x")
     for note in notes:
         print(note)
 

@@ -201,7 +201,7 @@ def test_b_splines_sum_to_one_and_their_energies_repeat():
     for order in range(4):
         total = basis.rows(ts, order).matrix @ np.ones(basis.size)
         assert np.allclose(total, 1.0 if order == 0 else 0.0, atol=1e-9)
-    assert np.allclose(even_energy(40, 5, 3), Basis(np.arange(41.0), 5).energy(3), atol=1e-9)
+    assert np.allclose(even_energy(40, 5, 3), Basis(np.arange(41.0), 5).quadrature(3).energy(), atol=1e-9)
 
 
 def test_noise_is_measured_on_any_grid_and_spikes_do_not_matter():

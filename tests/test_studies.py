@@ -33,6 +33,25 @@ def test_the_label_study_knows_that_smooth_methods_win_on_noise():
     assert 0.2 < found["auto"]["z"][0] < 5
 
 
+def test_the_label_study_compares_medians_with_those_of_plain_differences():
+    study = EXPERIMENTS["label_study"]
+    trained = [cell for cell in study.cells(3, False) if cell.task == "training_effect"]
+    assert {cell.inputs["recipe"] for cell in trained} == {"paper", "network"}
+    plain = [cell.inputs["labels"]["labels"] == "difference3" for cell in trained]
+    assert sum(plain) == 2 * 2 * 5  # systems, trainings, draws
+    spoiled = [1.0, 2.0, 3.0, 40.0, math.nan]  # a rollout that left for good does not spoil a median
+    results = [
+        (cell, {"label_rmse": 5.0, "acceleration_mse": 0.3, "rollout_mse": 8 * spoiled[cell.inputs["draw"]]})
+        if differences
+        else (cell, {"label_rmse": 1.0, "acceleration_mse": 0.02, "rollout_mse": spoiled[cell.inputs["draw"]]})
+        for cell, differences in zip(trained, plain, strict=True)
+    ]
+    rows = {row[:3]: row[3:] for row in study.present(results)[-1].rows}
+    for training in ("paper", "network"):
+        assert rows["cart_pole", training, "difference3"] == ("5 (1x)", "0.3 (1x)", "24 (1x)")
+        assert rows["cart_pole", training, "auto"] == ("1 (5x)", "0.02 (15x)", "3 (8x)")
+
+
 def test_a_short_training_part_is_enough_for_what_the_library_can_say():
     """Every length is scored on the same samples, and 50 of them settle the few coefficients of an oscillator."""
     descended = compute(cell("mass_spring_damper", "paper", train=50, seeds=2, epochs=2))

@@ -4,20 +4,21 @@ A matrix is stored by its lower diagonals: `band[k, j]` is the entry in row `j +
 """
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import get_lapack_funcs
+
+# Called a hundred times for one curve: the checks of their wrappers would cost as much as the work.
+FACTORISE, SUBSTITUTE = get_lapack_funcs(("pbtrf", "pbtrs"))
 
 
 def cholesky(band: np.ndarray) -> np.ndarray | None:
     """The lower factor in the same storage, or None where the matrix is not positive definite to rounding."""
-    try:
-        return linalg.cholesky_banded(band, lower=True, check_finite=False)
-    except linalg.LinAlgError:
-        return None
+    factor, info = FACTORISE(band, lower=True)
+    return None if info else factor
 
 
 def solve(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solution of `A x = right`, from the Cholesky factor of A."""
-    return linalg.cho_solve_banded((factor, True), right, check_finite=False)
+    return SUBSTITUTE(factor, right, lower=True)[0]
 
 
 def log_determinant(factor: np.ndarray) -> float:

@@ -9,47 +9,28 @@ the solution. All matrices are banded.
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy import ndimage
 
 from fnode.derivatives import _banded
 from fnode.derivatives._base import Curve
-from fnode.derivatives._bsplines import Basis, Rows, even_energy
+from fnode.derivatives._bsplines import Basis, Quadrature, Rows, even_energy
 
 LOST = 10.0  # times the measured noise: a curve that leaves more than this has not found the motion
 FINE = 1.2  # radians per knot: a curve that bends faster needs finer knots
-STIFFEST = 300.0  # how much dearer roughness may be at the smoothest place than at the roughest
+SLOWER = 3.0  # times the waves that pass at the roughest place may be faster than those at the smoothest
 WAVE = 1.0  # radians of the cut-off over which roughness is averaged
 SLOWEST, FASTEST = 0.05, 8.0  # radians per knot: slower is beyond rounding, faster is every sample by itself
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PenalisedCurve(Curve):
-    """The most likely curve and the covariance of its coefficients inside the band.
-
-    `surprise` is minus twice the log likelihood of each sample given all the others.
-    """
-
-    basis: Basis
-    coefficients: np.ndarray
-    covariance: np.ndarray
-    start: float
-    step: float
-    surprise: float
-
-    def at(self, ts, order=0):
-        rows = self.basis.rows((ts - self.start) / self.step, order)
-        scale = self.step**-order
-        return scale * np.asarray(rows.matrix @ self.coefficients), scale * np.sqrt(
-            np.maximum(rows.spread(self.covariance), 0.0)
-        )
+STEP = 0.2  # of the logarithm of the cut-off, in the search for the most likely one
 
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """The curve of one weight: minus twice its restricted log likelihood, and the parts of it."""
+    """The curve of one cut-off: minus twice its restricted log likelihood, and the parts of it."""
 
+    cutoff: float
     cost: float
     coefficients: np.ndarray
     factor: np.ndarray
@@ -60,15 +41,14 @@ class Solution:
 class Problem:
     """One record of samples on even knots.
 
-    The weight is told by its `cutoff`: the fastest wave that it lets pass, in radians per knot. `stiffness` makes
-    roughness dearer between some knots than between others; its geometric mean is one.
+    The weight of roughness is told by its `cutoff`: the fastest wave that it lets pass, in radians per knot. The
+    `energy` of a curve, its roughness, is the same everywhere unless another one is given.
     """
 
     ts: np.ndarray
     y: np.ndarray
     intervals: int
     m: int
-    stiffness: np.ndarray | None = None
 
     @functools.cached_property
     def step(self) -> float:
@@ -91,68 +71,112 @@ class Problem:
         return self.rows.matrix.T @ self.y
 
     @functools.cached_property
-    def energy(self) -> np.ndarray:
-        if self.stiffness is None:
-            return even_energy(self.intervals, self.basis.degree, self.m)
-        return self.basis.energy(self.m, self.stiffness)
+    def quadrature(self) -> Quadrature:
+        return self.basis.quadrature(self.m)
 
-    def solve(self, cutoff: float) -> Solution | None:
+    def of_order(self, m: int) -> "Problem":
+        """The same samples on the same knots, under another order of roughness."""
+        return self if m == self.m else dataclasses.replace(self, m=m)
+
+    def solve(self, cutoff: float, energy: np.ndarray | None = None) -> Solution | None:
         """The curve of one cut-off, or None where rounding makes the matrix singular."""
+        energy = even_energy(self.intervals, self.basis.degree, self.m) if energy is None else energy
         weight = len(self.ts) / self.intervals / cutoff ** (2 * self.m)
-        factor = _banded.cholesky(self.gram + weight * self.energy)
+        factor = _banded.cholesky(self.gram + weight * energy)
         if factor is None:
             return None
         coefficients = _banded.solve(factor, self.moment)
         residual = self.y - self.rows.matrix @ coefficients
-        roughness = max(_banded.quadratic(self.energy, coefficients), 0.0)
+        roughness = max(_banded.quadratic(energy, coefficients), 0.0)
         count, rank = len(self.y) - self.m, self.basis.size - self.m
         variance = max(float(residual @ residual + weight * roughness) / count, 1e-300)
         cost = count * math.log(variance) + _banded.log_determinant(factor) - rank * math.log(weight)
-        return Solution(cost, coefficients, factor, variance)
+        return Solution(cutoff, cost, coefficients, factor, variance)
 
-    def best(self, guess: float | None) -> tuple[float, Solution]:
-        """The most likely cut-off and its curve."""
+    def best(self, guess: float | None, energy: np.ndarray | None = None) -> Solution:
+        """The curve of the most likely cut-off: from a guess downhill, without one from the best of a grid."""
+        low, high = math.log(SLOWEST), math.log(FASTEST)
+        found: dict[float, Solution | None] = {}
 
-        def cost(log_cutoff):
-            solution = self.solve(math.exp(log_cutoff))
+        def cost(place: float) -> float:
+            if place not in found:
+                found[place] = self.solve(math.exp(place), energy)
+            solution = found[place]
             return 1e300 if solution is None else solution.cost
 
-        low, high = math.log(SLOWEST), math.log(FASTEST)
-        grid = np.linspace(low, high, 12) if guess is None else math.log(guess) + np.linspace(-1.0, 1.0, 5)
-        here = min(np.clip(grid, low, high), key=cost)
-        cutoff = math.exp(min(np.clip(here + np.linspace(-0.4, 0.4, 9), low, high), key=cost))
-        while (solution := self.solve(cutoff)) is None:
-            cutoff *= 2.0  # a smaller weight is further from singular
-        return cutoff, solution
+        grid = np.linspace(low, high, 12) if guess is None else (min(max(math.log(guess), low), high),)
+        here = descended(cost, min(map(float, grid), key=cost), low, high)
+        while (solution := found[here]) is None:
+            here += math.log(2.0)  # a smaller weight is further from singular
+            cost(here)
+        return solution
 
-    def softened(self, cutoff: float, solution: Solution) -> "Problem":
-        """The same record, where roughness costs less in places that a first curve shows to be rough.
+    def stiffness(self, solution: Solution) -> np.ndarray:
+        """What roughness should cost between knots, less in places that a first curve shows to be rough.
 
         The square of the m-th derivative between knots, averaged over about one wave of the cut-off, tells how rough
-        the motion is there; nowhere does it cost more than `STIFFEST` times what it costs at the roughest place.
+        the motion is there; the cut-off is nowhere less than that of the roughest place over `SLOWER`. The geometric
+        mean of the cost is one.
         """
         middles = np.arange(self.intervals) + 0.5
         rough = (self.basis.rows(middles, self.m).matrix @ solution.coefficients) ** 2
-        rough = ndimage.gaussian_filter1d(rough, max(1.0, WAVE / cutoff), mode="nearest")
-        stiffness = 1.0 / (rough / np.max(rough) + 1.0 / STIFFEST)
-        return dataclasses.replace(self, stiffness=stiffness / np.exp(np.mean(np.log(stiffness))))
+        rough = ndimage.gaussian_filter1d(rough, max(1.0, WAVE / solution.cutoff), mode="nearest")
+        stiffness = 1.0 / (rough / np.max(rough) + SLOWER ** (-2 * self.m))
+        return stiffness / np.exp(np.mean(np.log(stiffness)))
 
-    def curve(self, solution: Solution, name: str) -> PenalisedCurve:
-        inverse = _banded.inverse_band(solution.factor)
-        leverage = self.rows.spread(inverse)
-        rest = np.maximum(1.0 - leverage, 1e-9)
-        alone = (self.y - self.rows.matrix @ solution.coefficients) / rest
-        return PenalisedCurve(
-            name=name,
-            noise=math.sqrt(solution.variance),
-            freedom=float(np.sum(leverage)),
-            basis=self.basis,
-            coefficients=solution.coefficients,
-            covariance=solution.variance * inverse,
-            start=self.ts[0],
-            step=self.step,
-            surprise=float(np.sum(np.log(solution.variance / rest) + alone**2 * rest / solution.variance)),
-        )
+    def fastest(self, solution: Solution) -> float:
+        """The cut-off of a solution at the roughest place, if its stiffness adapts."""
+        return solution.cutoff * float(np.min(self.stiffness(solution))) ** (-1 / (2 * self.m))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PenalisedCurve(Curve):
+    """The most likely curve and the covariance of its coefficients inside the band.
+
+    `surprise` is minus twice the log likelihood of each sample given all the others.
+    """
+
+    problem: Problem
+    solution: Solution
+    covariance: np.ndarray
+    surprise: float
+
+    def at(self, ts, order=0):
+        step = self.problem.step
+        rows = self.problem.basis.rows((ts - self.problem.ts[0]) / step, order)
+        sd = np.sqrt(np.maximum(rows.spread(self.covariance), 0.0))
+        return np.asarray(rows.matrix @ self.solution.coefficients) / step**order, sd / step**order
+
+
+def drawn(problem: Problem, solution: Solution, name: str) -> PenalisedCurve:
+    """The curve of a solution, with all that is known of its error."""
+    inverse = _banded.inverse_band(solution.factor)
+    leverage = problem.rows.spread(inverse)
+    rest = np.maximum(1.0 - leverage, 1e-9)
+    alone = (problem.y - problem.rows.matrix @ solution.coefficients) / rest
+    return PenalisedCurve(
+        name=name,
+        noise=math.sqrt(solution.variance),
+        freedom=float(np.sum(leverage)),
+        problem=problem,
+        solution=solution,
+        covariance=solution.variance * inverse,
+        surprise=float(np.sum(np.log(solution.variance / rest) + alone**2 * rest / solution.variance)),
+    )
+
+
+def descended(cost: Callable[[float], float], here: float, low: float, high: float) -> float:
+    """A minimum of a smooth function near a place: steps downhill until it is enclosed, then a parabola's vertex."""
+    while True:
+        left, right = max(here - STEP, low), min(here + STEP, high)
+        best = min((here, left, right), key=cost)
+        if best == here:
+            break
+        here = best
+    fall, rise = cost(here) - cost(left), cost(right) - cost(here)
+    if not left < here < right or rise <= fall:
+        return here
+    return min((here, here + 0.5 * STEP * (fall + rise) / (fall - rise)), key=cost)
 
 
 def fit_penalised(
@@ -162,31 +186,33 @@ def fit_penalised(
     *,
     m: int,
     name: str,
-    intervals: int | None = None,
+    like: PenalisedCurve | None = None,
     rounds: int = 0,
 ) -> PenalisedCurve:
     """The most likely curve, on knots refined until they follow it.
 
-    Knots start coarse (with `intervals` pieces if given) and halve while the curve bends faster than they can follow,
-    or leaves more than the `noise` that the samples were measured to have.
+    Knots start coarse (or as those of a curve that this one will be `like`) and are refined while the curve bends
+    faster than they can follow, or leaves more than the `noise` that the samples were measured to have.
     """
-    finest, guess = len(ts) - 1, None
-    intervals = min(max(8, intervals or len(ts) // 64), finest)
-    while True:
-        problem = Problem(ts, y, intervals, m)
-        cutoff, solution = problem.best(guess)
-        follows = cutoff < FINE and math.sqrt(solution.variance) < 1.5 * noise
-        if follows or intervals == finest:
+    finest = len(ts) - 1
+    if like is None:
+        problem, guess = Problem(ts, y, min(max(8, len(ts) // 64), finest), m), None
+    else:
+        problem, guess = like.problem.of_order(m), like.solution.cutoff
+    solution = like.solution if like is not None and like.problem.m == m else problem.best(guess)
+    while problem.intervals < finest:
+        left = math.sqrt(solution.variance) / max(noise, 1e-300)
+        fastest = problem.fastest(solution) if rounds and solution.cutoff < FINE else solution.cutoff
+        if fastest < FINE and left < 1.5:
             break
-        finer = min(2 * intervals, finest)
         # A curve that misses most of the motion on coarse knots says nothing about the one on finer knots.
-        guess = cutoff * intervals / finer if math.sqrt(solution.variance) < LOST * noise else None
-        intervals = finer
-    if rounds and intervals < finest:  # where roughness is cheap the curve bends faster than anywhere before
-        finer = min(2 * intervals, finest)
+        found = left < LOST
+        halvings = max(1, math.ceil(math.log2(fastest / FINE))) if found else 1
+        finer = min(2**halvings * problem.intervals, finest)
+        guess = solution.cutoff * problem.intervals / finer if found else None
         problem = Problem(ts, y, finer, m)
-        cutoff, solution = problem.best(cutoff * intervals / finer)
+        solution = problem.best(guess)
     for _ in range(rounds):
-        problem = problem.softened(cutoff, solution)
-        cutoff, solution = problem.best(cutoff)
-    return problem.curve(solution, name)
+        energy = problem.quadrature.energy(problem.stiffness(solution))
+        solution = problem.best(solution.cutoff, energy)
+    return drawn(problem, solution, name)

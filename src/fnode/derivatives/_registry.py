@@ -1,7 +1,7 @@
 """The differentiators by name."""
 
 from fnode.derivatives._base import AbstractDerivative
-from fnode.derivatives.auto import Auto
+from fnode.derivatives.auto import ADAPTIVE, Auto
 from fnode.derivatives.difference import Difference
 from fnode.derivatives.fourier import Fourier
 from fnode.derivatives.gaussian_process import GaussianProcess
@@ -20,7 +20,7 @@ DERIVATIVES: dict[str, AbstractDerivative] = {
     "hybrid": Hybrid(),
     "spline": InterpolatingSpline(),
     "smoothing_spline": SmoothingSpline(),
-    "adaptive_spline": SmoothingSpline(rounds=4),
+    "adaptive_spline": ADAPTIVE,
     "savgol": SavitzkyGolay(),
     "gp": GaussianProcess(),
     "auto": Auto(),

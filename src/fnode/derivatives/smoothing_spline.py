@@ -33,12 +33,9 @@ class SmoothingSpline(AbstractSmoother):
     def fit(self, ts, y, order):
         return self.near(ts, y, measured_noise(ts, y)[0])
 
-    def near(self, ts: np.ndarray, y: np.ndarray, noise: float) -> PenalisedCurve:
-        """The curve near samples whose noise was measured before."""
-        curves, intervals = [], None
+    def near(self, ts: np.ndarray, y: np.ndarray, noise: float, like: PenalisedCurve | None = None) -> PenalisedCurve:
+        """The curve near samples whose noise was measured before; one that it will be like saves some of the search."""
+        curves, name = [], "adaptive_spline" if self.rounds else "smoothing_spline"
         for m in self.m:
-            name = "adaptive_spline" if self.rounds else "smoothing_spline"
-            curve = fit_penalised(ts, y, noise, m=m, name=name, intervals=intervals, rounds=self.rounds)
-            intervals = (len(curve.basis.breakpoints) - 1) // (4 if self.rounds else 2)  # the next bends about as fast
-            curves.append(curve)
+            curves.append(like := fit_penalised(ts, y, noise, m=m, name=name, like=like, rounds=self.rounds))
         return min(curves, key=lambda curve: curve.surprise)

@@ -52,10 +52,10 @@ def training_part(system: str) -> Trajectory:
     return recording.truth[: recording.training]
 
 
-def training_effect(system: str, labels: dict[str, Any], draw: int, epochs: int) -> dict[str, float]:
-    """The paper's network on labels of 1 % noise: errors of labels, of the trained field, and of its rollout."""
-    settings = {"system": system, "seed": draw, "data": {"noise": 0.01}, "labels": labels}
-    config = resolved({**settings, "training": {"epochs": epochs}}, "paper", system)
+def training_effect(system: str, noise: float, draw: int, recipe: str, **settings: Any) -> dict[str, float]:
+    """A network trained on noisy samples: errors of labels, of the trained field, and of its rollout."""
+    given = {"system": system, "seed": draw, "data": {"noise": noise}, **settings}
+    config = resolved(given, recipe, system)
     prepared = prepare(config)
     result = run(config, prepared)
     recording = prepared[0].recordings[0]
