@@ -1,5 +1,7 @@
 """Laws of learned models: saved = loaded, jitted = plain, simulated from Python as from the shell."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,11 @@ import pytest
 
 import fnode
 from fnode.errors import InputError
-from fnode.systems import MassSpringDamper, simulate
+from fnode.field import AbstractAcceleration
+from fnode.models import RolledOut
+from fnode.solvers import RK4
+from fnode.systems import DoublePendulum, MassSpringDamper, simulate
+from fnode.training import estimated_start
 from fnode.trajectory import State, Trajectory
 
 SMALL = {"recipe": "paper", "network": {"width": 6}, "training": {"epochs": 5}}
@@ -92,3 +98,48 @@ def test_files_come_back_as_they_were_written(swing, tmp_path):
 def test_states_of_a_stretch_are_the_stretch_of_states(swing):
     np.testing.assert_array_equal(swing[5:9].states, swing.states[5:9])
     assert isinstance(swing.start, State)
+
+
+class Leaving(AbstractAcceleration):
+    """Leaves for good after a short while."""
+
+    def acceleration(self, t, x, u=None):
+        return 1e3 * x.q**3
+
+
+def test_a_member_that_leaves_for_good_does_not_spoil_the_prediction(model, swing):
+    spoiled = dataclasses.replace(model, members=(Leaving(), model.member(1)), chosen=0)
+    sound = dataclasses.replace(model, chosen=1)
+    assert not np.isfinite(dataclasses.replace(spoiled, members=(Leaving(),) * 2).simulate(swing).states).all()
+    np.testing.assert_array_equal(spoiled.simulate(swing).states, sound.simulate(swing).states)
+
+
+def test_samples_further_apart_than_the_data_get_as_many_more_steps(model, swing):
+    fine, coarse = model.simulate(swing, until=1.0), model.simulate(swing, until=1.0, dt=5 * model.dt)
+    np.testing.assert_allclose(coarse.states, fine.states[::5], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("measured", ["positions and velocities", "positions"])
+def test_all_noisy_samples_together_tell_the_start_better_than_the_first(measured):
+    system, rng = DoublePendulum(), np.random.default_rng(3)
+    true = simulate(system, 0.01 * jnp.arange(200), start=system.protocol.start)
+    noise = 0.01 * np.std(np.asarray(true.states), axis=0)
+    if measured == "positions":
+        noise = np.where([True, True, False, False], noise, np.inf)
+    closer = []
+    for _ in range(3):
+        wrong = np.where(np.isfinite(noise), noise, 0.3)
+        states = np.asarray(true.states) + wrong * rng.normal(size=true.states.shape)
+        seen = np.where(np.isfinite(noise), states, np.nan)
+        noisy = dataclasses.replace(true, x=State(*jnp.split(jnp.asarray(seen), 2, axis=1)))
+        first = State(*jnp.split(jnp.asarray(states[0]), 2))
+        found = estimated_start(RolledOut(system, RK4), noisy, first, noise)
+        miss = [np.linalg.norm((np.concatenate([x.q, x.v]) - true.states[0]) / wrong) for x in (first, found)]
+        closer.append(miss[0] / miss[1])
+    assert np.median(closer) > 3
+
+
+def test_a_model_that_does_not_follow_the_samples_has_no_say_in_where_they_begin():
+    true = simulate(DoublePendulum(), 0.01 * jnp.arange(50), start=DoublePendulum.protocol.start)
+    rolled, guess = RolledOut(DoublePendulum(gravity=-9.81), RK4), true.start
+    assert estimated_start(rolled, true, guess, np.full(4, 1e-6)) is guess

@@ -138,6 +138,9 @@ def test_a_cheaper_candidate_wins_where_it_is_about_as_good(problem):
     assert selection.best_of([cheap, rich]) is cheap
     assert selection.best_of([rich, cheap]) is rich
     assert selection.best_of([cheap, rich, best]) is best
+    finer, worse = (dataclasses.replace(candidate(*errors), polished_from=cheap) for errors in ((1.0, 1.0), (1.2, 1.1)))
+    assert selection.best_of([cheap, rich, finer]) is finer
+    assert selection.best_of([cheap, rich, worse]) is cheap
 
 
 def test_the_worst_window_and_the_typical_one_both_count():

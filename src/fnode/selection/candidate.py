@@ -48,6 +48,7 @@ class Candidate:
     verdict: Verdict
     fitted: tuple[AbstractField, ...]
     fit: Callable[[Fold], tuple[AbstractField, np.ndarray]]
+    polished_from: "Candidate | None" = None
 
 
 def merit(errors: Sequence[float]) -> float:
@@ -74,6 +75,7 @@ def describe(verdict: Verdict) -> str:
 
 
 def best_of(tried: Sequence[Candidate]) -> Candidate:
-    """The candidate of least error; an earlier, cheaper one where it is about as good."""
+    """The candidate of least error; an earlier, cheaper one where it is about as good, polished if no worse."""
     least = min(candidate.verdict.merit for candidate in tried)
-    return next(c for c in tried if c.verdict.merit <= AS_GOOD * least or not math.isfinite(least))
+    best = next(c for c in tried if c.verdict.merit <= AS_GOOD * least or not math.isfinite(least))
+    return next((c for c in tried if c.polished_from is best and c.verdict.merit <= best.verdict.merit), best)

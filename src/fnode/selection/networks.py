@@ -54,7 +54,8 @@ def library_networks(problem: Problem, library: Candidate, key: PRNGKeyArray) ->
     def begin(fold: Fold) -> AbstractField:
         model = fresh(network, problem.columns, key, problem.plain)
         assert isinstance(model, LibraryNetwork)
-        return eqx.tree_at(lambda m: m.library, model, library.fit(fold)[0])
+        known = next((field for each, field in zip(problem.folds, library.fitted, strict=True) if each is fold), None)
+        return eqx.tree_at(lambda m: m.library, model, library.fit(fold)[0] if known is None else known)
 
     yield from _descending(problem, network, begin)
 

@@ -40,7 +40,8 @@ def polished(problem: Problem, candidate: Candidate) -> Candidate:
     fitted = tuple(_shoot(problem, field, fold) for field, fold in zip(candidate.fitted, problem.folds, strict=True))
     (errors,) = problem.judge([[field] for field in fitted])
     seconds = candidate.verdict.seconds + time.perf_counter() - began
-    return Candidate(dataclasses.replace(candidate.verdict, errors=errors, polished=True, seconds=seconds), fitted, fit)
+    verdict = dataclasses.replace(candidate.verdict, errors=errors, polished=True, seconds=seconds)
+    return Candidate(verdict, fitted, fit, polished_from=candidate)
 
 
 def _shoot(problem: Problem, field: AbstractField, fold: Fold) -> AbstractField:
