@@ -12,7 +12,7 @@ from fnode.recording import Recording
 from fnode.report.figures import OTHER, PREDICTED, TRUE, escaped, faint, in_sight, label, line, state_panels, styled
 from fnode.trajectory import State
 
-MOST_PANELS = 12  # of phase portraits
+MOST_PANELS = 16  # of phase portraits
 
 
 def motion(recording: Recording, predicted: State, which: Sequence[int], given: int = 1) -> go.Figure:
