@@ -288,7 +288,7 @@ def _skipped(ts: np.ndarray) -> int:
     Times that follow no grid lack nothing.
     """
     steps = np.diff(ts) / gaps_of(ts)[0]
-    even = len(steps) > 0 and np.median(np.abs(steps - 1)) < 0.25
+    even = len(steps) > 0 and np.median(np.abs(steps - 1)) < 0.1
     return int(np.sum(np.round(steps) - 1, where=steps > 1.75)) if even else 0
 
 

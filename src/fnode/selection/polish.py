@@ -19,6 +19,7 @@ from fnode.trajectory import State
 
 RIDGE = 1e-6  # how firmly parameters stay where the regression put them
 LOST = 100.0  # squared misses, in units of the noise, of a field that does not follow what was measured
+PART = 2  # stretches of the shortest trajectory
 SHORTER = 5  # times, the stretches that such a field can follow
 MOST_SHOTS = 40
 MOST_SHOT_SAMPLES, MOST_SAMPLES = 200, 4000  # of one and of all: longer ones are seen at every few samples
@@ -49,7 +50,7 @@ def _shoot(problem: Problem, field: AbstractField, fold: Fold) -> AbstractField:
 
     Long stretches tell most; where a field cannot follow them yet, short ones bring it nearer first.
     """
-    long = max(4, problem.shortest // 4)
+    long = max(4, problem.shortest // PART)
     solution = _met(problem, field, fold, long)
     if solution.cost < LOST:
         return solution.model
@@ -85,7 +86,7 @@ def _misfit(field: AbstractField, samples: Labelled):
 def _shots(problem: Problem, fold: Fold, length: int, most: int) -> tuple[Shot, State]:
     """Stretches of the measured samples, `most` of them in all, and where each begins as far as is known.
 
-    What a fold holds out is measured in infinite units, and so without influence: shapes stay the same.
+    What a fold holds out is not a number, and so without influence: shapes stay the same.
     """
     measured, smooth = (
         np.concatenate([getattr(part, kind).states for part in problem.parts]) for kind in ("measured", "smooth")
@@ -102,7 +103,7 @@ def _shots(problem: Problem, fold: Fold, length: int, most: int) -> tuple[Shot, 
     for number, first in places:
         part, inside = problem.parts[number], slice(first, first + length, stride)
         measured = part.measured[inside]
-        free = fold.allows(number, float(measured.ts[0]), float(measured.ts[-1]))
-        shots.append(Shot(measured.ts, measured.states, measured.u, unit if free else jnp.inf * unit))
+        free = np.array([fold.allows(number, t, t) for t in np.asarray(measured.ts).tolist()])
+        shots.append(Shot(measured.ts, jnp.where(free[:, None], measured.states, jnp.nan), measured.u, unit))
         starts.append(jax.tree.map(lambda leaf, first=first: leaf[first], part.smooth.x))
     return tuple(jax.tree.map(lambda *leaves: jnp.stack(leaves), *each) for each in (shots, starts))

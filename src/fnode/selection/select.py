@@ -89,7 +89,11 @@ def _candidates(
         return any(candidate.verdict.worst <= error for candidate in tried)
 
     if "library" in structures:
+        # What noise took from a library, shooting gives back at little cost; friction or a network would only fit the
+        # noise.
         yield from libraries(problem)
+        if reached(FINE):
+            yield from _polished(problem, tried)
         if reached(problem.good):
             return
         yield from libraries(problem, "dry")
@@ -100,7 +104,6 @@ def _candidates(
                 yield from libraries(problem, "load", coefficient)
         if reached(FINE) and steep(best_of(tried).fitted[0]):
             return
-        # What noise took from a library, shooting gives back at little cost; a network would only fit the noise.
         yield from _polished(problem, tried)
         if reached(problem.good):
             return
