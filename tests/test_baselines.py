@@ -177,6 +177,35 @@ def test_an_lstm_cell_is_torchs_equation():
     np.testing.assert_allclose(model.following(xs), model.readout @ h + model.bias, rtol=1e-12)
 
 
+def test_slopes_of_an_lstm_are_those_of_automatic_differentiation():
+    """Of all weights and of what goes in, over a batch: the loop back is written by hand."""
+    model = LSTM.untrained(MassSpring.columns, width=5, depth=2, window=7, key=KEY)
+    model = jax.tree.map(lambda leaf: leaf.astype(float) if eqx.is_inexact_array(leaf) else leaf, model)
+    windows_ = jax.random.normal(KEY, (4, 7, 2))
+
+    def plain_layer(layer, xs):
+        def turn(carry, x):
+            h, c = carry
+            i, f, g, o = jnp.split(layer.inputs @ x + layer.recurrent @ h + layer.bias, 4)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), jax.nn.sigmoid(o) * jnp.tanh(c)
+
+        return jax.lax.scan(turn, (jnp.zeros(5), jnp.zeros(5)), xs)[1]
+
+    def loss(layers, windows, layer_of):
+        said = jax.vmap(lambda xs: layer_of(layers[1], layer_of(layers[0], xs)))(windows)
+        return jnp.sum(jnp.sin(said))  # every sample counts, in its own way
+
+    ours, plain = (
+        jax.jit(jax.value_and_grad(lambda layers, windows, rule=rule: loss(layers, windows, rule), argnums=(0, 1)))(
+            model.layers, windows_
+        )
+        for rule in (lambda layer, xs: layer(xs), plain_layer)
+    )
+    for mine, other in zip(jax.tree.leaves(ours), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-11, atol=1e-13)
+
+
 def test_an_lstm_repeats_its_warm_up_and_then_reads_its_own_answers():
     model = LSTM.untrained(MassSpring.columns, width=4, depth=2, window=5, key=KEY)
     data = motion(MassSpring(), 9)
