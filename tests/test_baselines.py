@@ -1,6 +1,7 @@
 """Laws of the models FNODE is compared with: given the truth they are the truth; what they can learn they learn."""
 
 import dataclasses
+import functools
 
 import equinox as eqx
 import jax
@@ -18,6 +19,7 @@ from fnode.methods import METHODS, check_method, has_constant_mass
 from fnode.metrics import flat
 from fnode.model import predict
 from fnode.models import FCNN, FNODE, HNN, LNN, LSTM, AbstractForecaster, Scaler
+from fnode.models.lstm import Layer
 from fnode.preparation import prepare, resolved
 from fnode.recipes import recipe_values
 from fnode.recording import Recording
@@ -140,7 +142,9 @@ def test_hamiltons_loss_of_the_true_field_is_nothing():
 
 
 def test_windows_never_cross_trajectories():
-    one, two = motion(MassSpring(), 9), motion(MassSpring(mass=3.0), 6, start=State(jnp.full(1, 7.0), jnp.zeros(1)))
+    rows = jnp.arange(9.0)[:, None]
+    one = Trajectory(0.02 * jnp.arange(9), State(rows, -rows), columns=MassSpring.columns)
+    two = Trajectory(0.02 * jnp.arange(6), State(rows[:6] + 70.0, rows[:6]), columns=MassSpring.columns)
     cut = windows([Recording("a", one, one[:5]), Recording("b", two, two), Recording("c", one, None)], 2)
     assert cut.ts.shape == (3 + 4, 3)
     np.testing.assert_array_equal(cut.x.q[:3, :, 0], [one.x.q[k : k + 3, 0] for k in range(3)])
@@ -150,16 +154,23 @@ def test_windows_never_cross_trajectories():
         windows([Recording("b", two, two)], 6)
 
 
-@pytest.mark.parametrize("name", ADJOINTS)
-def test_every_adjoint_gives_the_gradient_of_the_steps(name):
-    """`backsolve` that of the exact motion: the same to the order of the scheme."""
+@pytest.fixture(scope="module")
+def slope():
+    """The gradient of a loss through some solver."""
     field = FNODE.untrained(MassSpringDamper.columns, width=5, depth=1, key=KEY)
     data = motion(MassSpringDamper(), 4, dt=0.01)
 
-    def slope(solver):
+    @functools.cache
+    def found(solver):
         gradient = eqx.filter_jit(eqx.filter_grad(lambda field: TrajectoryLoss(solver)(field, data)))(field)
         return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(gradient.network)])
 
+    return found
+
+
+@pytest.mark.parametrize("name", ADJOINTS)
+def test_every_adjoint_gives_the_gradient_of_the_steps(slope, name):
+    """`backsolve` that of the exact motion: the same to the order of the scheme."""
     steps = slope(RK4)
     np.testing.assert_allclose(slope(AdjointRK4(name)), steps, atol=1e-8 * np.abs(steps).max())
 
@@ -174,17 +185,45 @@ def test_an_lstm_cell_is_torchs_equation():
         i, f, o = (1 / (1 + np.exp(-gates[3 * k : 3 * k + 3])) for k in (0, 1, 3))
         c = f * c + i * np.tanh(gates[6:9])
         h = o * np.tanh(c)
-    np.testing.assert_allclose(model.following(xs), model.readout @ h + model.bias, rtol=1e-12)
+    said = eqx.filter_jit(LSTM.following)(model, xs)
+    np.testing.assert_allclose(said, np.asarray(model.readout) @ h + np.asarray(model.bias), rtol=1e-12)
+
+
+def test_slopes_of_an_lstm_are_those_of_automatic_differentiation():
+    """In all weights and in what goes in, over a batch: the loop back through time is written by hand."""
+    layer = LSTM.untrained(MassSpring.columns, width=5, depth=1, window=7, key=KEY).layers[0]
+
+    def plain(layer, xs):
+        def turn(carry, x):
+            h, c = carry
+            i, f, g, o = jnp.split(layer.inputs @ x + layer.recurrent @ h + layer.bias, 4)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        return jax.lax.scan(turn, (jnp.zeros(5), jnp.zeros(5)), xs)[1]
+
+    def slopes(said):
+        def loss(layer, windows):
+            return jnp.sum(jnp.sin(jax.vmap(said, (None, 0))(layer, windows)))  # every sample counts, in its own way
+
+        return jax.jit(jax.value_and_grad(loss, (0, 1)))(layer, jax.random.normal(KEY, (4, 7, 2)))
+
+    ours, theirs = jax.tree.leaves(slopes(Layer.__call__)), jax.tree.leaves(slopes(plain))
+    assert len(ours) == 5
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-11, atol=1e-13)
 
 
 def test_an_lstm_repeats_its_warm_up_and_then_reads_its_own_answers():
     model = LSTM.untrained(MassSpring.columns, width=4, depth=2, window=5, key=KEY)
     data = motion(MassSpring(), 9)
-    predicted = model.predict(data[:5], data.ts)
+    predicted = eqx.filter_jit(model.predict)(data[:5], data.ts)
     np.testing.assert_array_equal(predicted.q[:5], data.x.q[:5])
+    following = jax.jit(lambda before: model.following(model.shown(before)))
     for k in range(5, 9):
         before = State(predicted.q[k - 5 : k], predicted.v[k - 5 : k])
-        np.testing.assert_allclose(flat(predicted)[k], model.following(model.shown(before)), rtol=1e-10)
+        np.testing.assert_allclose(flat(predicted)[k], following(before), rtol=1e-10)
     with pytest.raises(InputError, match="needs 5 samples"):
         model.predict(data[:4], data.ts)
 
@@ -207,7 +246,7 @@ def test_an_lstm_memorises_its_training_part():
     adam = Adam(learning_rate=1e-2, decay=0.997)
     fitted = fit(models, NextStateLoss(), samples, adam, epochs=2000, batch=5, keys=jax.random.split(KEY, 1))
     model = first(fitted.models)
-    losses = jax.vmap(lambda window: NextStateLoss()(model, window))(samples)
+    losses = jax.jit(jax.vmap(lambda window: NextStateLoss()(model, window)))(samples)
     assert float(jnp.sqrt(jnp.mean(losses))) < 1e-3  # in units of each column's spread
 
 
@@ -316,7 +355,8 @@ def test_inputs_and_parameters_reach_forecasters(name):
     data = dataclasses.replace(motion(CartPole(), 9), u=jnp.zeros((9, 1)), columns=ForcedCartPole.columns)
     size = {"width": 4, "depth": 1, "key": KEY} | ({"window": 4} if name == "lstm" else {})
     model = {"lstm": LSTM, "fcnn": FCNN}[name].untrained(ForcedCartPole.columns, **size)
-    calm, pushed = (flat(predict(model, data[:4], data.ts, Constant(jnp.full(1, push)))) for push in (0.0, 8.0))
+    answer = jax.jit(lambda push: flat(predict(model, data[:4], data.ts, Constant(push[None]))))
+    calm, pushed = answer(jnp.array(0.0)), answer(jnp.array(8.0))
     assert float(jnp.min(jnp.abs(calm - pushed)[4:])) > 0
 
 

@@ -37,15 +37,16 @@ def weights(models):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("penalty", [SquaredError(), Huber()], ids=["mse", "huber"])
-def test_the_true_field_has_no_loss(name, penalty):
+def test_the_true_field_has_no_loss(name):
     system = SYSTEMS[name]()
     n = len(system.columns.coordinates)
     u = jnp.ones(len(system.columns.external)) if system.columns.external else None
     x = State(jnp.full(n, 0.3), jnp.full(len(system.columns.velocities), -0.2))
-    rate = system(0.0, x, u)
+    rate = eqx.filter_jit(system)(0.0, x, u)
     sample = Labelled(jnp.array(0.0), x, u, rate.q if system.columns.first_order else rate.v)
-    assert float(DerivativeLoss(penalty)(system, sample)) < 1e-24
+    penalties = SquaredError(), Huber()
+    losses = jax.jit(lambda sample: jnp.stack([DerivativeLoss(one)(system, sample) for one in penalties]))(sample)
+    assert float(jnp.max(losses)) < 1e-24
 
 
 def test_huber_is_quadratic_near_zero_and_linear_far_away():

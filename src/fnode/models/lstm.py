@@ -1,5 +1,7 @@
 """LSTM: the next state from a window of states (Hochreiter and Schmidhuber, 1997)."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,19 +29,67 @@ class Layer(eqx.Module):
     def __call__(self, xs: Float[Array, "window features"]) -> Float[Array, "window width"]:
         """What the cells say after each sample.
 
-        The input's share of all gates of all samples is one product before the loop: inside it there is one more.
+        Gates are linear in all weights, given what the cells said before: slopes in the weights are one product each
+        after the loop back through time, where automatic differentiation would add up matrices in every turn of it.
         """
-        width = self.recurrent.shape[1]
-        still = jnp.zeros(width, xs.dtype)
+        shares = xs @ self.inputs.T + self.bias
+        recurrent = jax.lax.stop_gradient(self.recurrent)
+        turns = _turns(recurrent, jax.lax.stop_gradient(shares))
+        before = jnp.concatenate([jnp.zeros_like(turns.h[:1]), turns.h[:-1]])
+        return _said(turns, recurrent, shares + before @ self.recurrent.T)
 
-        def step(carry, share):
-            h, c = carry
-            i, f, g, o = jnp.split(share + self.recurrent @ h, 4)
-            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            h = jax.nn.sigmoid(o) * jnp.tanh(c)
-            return (h, c), h
 
-        return jax.lax.scan(step, (still, still), xs @ self.inputs.T + self.bias)[1]
+class Turns(NamedTuple):
+    """A layer after each sample: what it says, what it holds, and its gates `i`, `f`, `g`, `o`, open or shut."""
+
+    h: Float[Array, "window width"]
+    c: Float[Array, "window width"]
+    gates: Float[Array, "window gates"]
+
+
+def _turns(recurrent, shares) -> Turns:
+    """The loop over a window, from the input's share of the gates."""
+    still = jnp.zeros(recurrent.shape[1], shares.dtype)
+
+    def turn(carry, share):
+        h, c = carry
+        i, f, g, o = jnp.split(share + recurrent @ h, 4)
+        i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
+        c = f * c + i * g
+        h = o * jnp.tanh(c)
+        return (h, c), Turns(h, c, jnp.concatenate([i, f, g, o]))
+
+    return jax.lax.scan(turn, (still, still), shares)[1]
+
+
+@jax.custom_vjp
+def _said(turns: Turns, recurrent, gates):
+    """`turns.h` as a function of the gates before they open or shut, whose value is not needed and never computed."""
+    return turns.h
+
+
+def _back(kept, slope):
+    """The loop back through time: slopes in what is said, to slopes in the gates."""
+    (_, c, gates), recurrent = kept
+    i, f, g, o = jnp.split(gates, 4, axis=1)
+    before = jnp.concatenate([jnp.zeros_like(c[:1]), c[:-1]])
+    level = jnp.tanh(c)
+    factors = jnp.concatenate([g * i * (1 - i), before * f * (1 - f), i * (1 - g**2), level * o * (1 - o)], axis=1)
+
+    def turn(carry, sample):
+        dh, dc = carry
+        slope, through, f, factors = sample
+        dh = slope + dh
+        dc = dc + dh * through
+        gates = factors * jnp.concatenate([dc, dc, dc, dh])
+        return (gates @ recurrent, dc * f), gates
+
+    still = jnp.zeros_like(c[0])
+    samples = slope, o * (1 - level**2), f, factors
+    return None, None, jax.lax.scan(turn, (still, still), samples, reverse=True)[1]
+
+
+_said.defvjp(lambda turns, recurrent, gates: (turns.h, (turns, recurrent)), _back)
 
 
 class LSTM(AbstractForecaster):
