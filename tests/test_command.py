@@ -152,6 +152,14 @@ def test_starts_are_learned_one_by_one(command, tmp_path):
     assert scores["energy_drift"] is not None
 
 
+def test_the_published_figure_stands_beside_an_experiment_done_as_published(command, tmp_path):
+    small = ("--recipe", "paper", "--set", "epochs=1", "--set", "width=2", "--set", "batch=100")
+    _, out, _ = command("learn", "mass_spring_damper", *small, "-o", tmp_path / "as_published")
+    assert "published: MSE all 7.6e-05" in out
+    _, out, _ = command("learn", "mass_spring_damper", *small, "--noise", "0.1", "-o", tmp_path / "other")
+    assert "published:" not in out
+
+
 def test_inputs_reach_the_network_and_the_rollout(command, tmp_path, monkeypatch):
     monkeypatch.setattr("fnode.systems.cart_pole.LEARNED", 3)  # of its 48 motions
     monkeypatch.setattr("fnode.systems.cart_pole.HELD_OUT", 0)

@@ -111,9 +111,21 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
     folder.tidy()
     console.print(_score_table(figures))
     part, seed = finished.chosen
-    for line in (*_cost(figures["data"]), *_trust(part.seeds[seed].verdict)):
+    for line in (*_published(config), *_cost(figures["data"]), *_trust(part.seeds[seed].verdict)):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(f"report: {output / REPORT}", highlight=False)
+
+
+def _published(config) -> list[str]:
+    """What the paper prints for this experiment, where it is done as published."""
+    from fnode.bench.published import ERRORS
+
+    value = ERRORS.get(config.system, {}).get(config.model)
+    as_published = config.recipe.startswith("paper") and not config.parameters and config.data == type(config.data)()
+    if value is None or not as_published:
+        return []
+    other = ", of data that its equations do not give (docs/paper.md)" if config.system == "slider_crank" else ""
+    return [f"published: MSE all {value:.1e}{other}"]
 
 
 def _cost(data: dict) -> list[str]:
