@@ -13,7 +13,7 @@ from fnode.training.shooting import ShootingResidual, Shot
 from fnode.trajectory import State, Trajectory
 
 SHORTEST, MOST = 8, 1000  # samples that tell of a start
-FOLLOWED = 2.0  # mean squared miss, in units of the noise, of a motion that a model follows
+MARGIN = 1.1  # of the mean squared miss, in units of the noise, for the noise itself is an estimate
 SOLVER = LeastSquares(iterations=15, tolerance=1e-3)
 
 
@@ -44,7 +44,8 @@ def estimated_start(rolled: RolledOut, measured: Trajectory, guess: State, noise
         found = SOLVER.minimise(guess, _Miss(rolled), shot, ridge=0.0).model
         counted = int(jnp.sum(~jnp.isnan(seen) & jnp.isfinite(noise)))
         missed = float(jnp.sum(_Miss(rolled)(found, jax.tree.map(lambda leaf: leaf[0], shot)) ** 2))
-        if counted == 0 or not missed <= FOLLOWED * counted:
+        # Noise alone would miss about as many squares as there are numbers, three deviations more at most.
+        if counted == 0 or not missed <= MARGIN * counted + 3 * math.sqrt(2 * counted):
             break
         guess = found
     return guess
