@@ -315,8 +315,8 @@ def test_damaged_or_foreign_models_are_refused(finished_run, command, tmp_path):
     refused(attempt(model_safetensors=bytes(arrays)), "damaged")
     refused(attempt(model_safetensors=model["model.safetensors"][:100]), "damaged")
     refused(attempt(model_json=b"{"), "damaged")
-    newer = model["model.json"].replace(b'"format": 2', b'"format": 99')
-    refused(attempt(model_json=newer), "format 99", "format 2")
+    newer = model["model.json"].replace(b'"format": 3', b'"format": 99')
+    refused(attempt(model_json=newer), "format 99", "format 3")
 
 
 def test_a_loss_that_explodes_ends_with_one_line(command, tmp_path):

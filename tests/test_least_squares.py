@@ -308,6 +308,21 @@ def test_parameters_that_feel_an_infinite_ridge_stay():
     np.testing.assert_allclose(np.delete(np.asarray(fitted), 1), best, rtol=1e-6)
 
 
+def test_friction_by_load_is_refused_nothing_where_all_is_at_rest():
+    """Too little moves to tell anything: a poor library, but a finite one, for the rollouts to judge."""
+    columns = Columns((Column("q", "m"),))
+    samples = Labelled(
+        jnp.zeros(40), State(jnp.linspace(0, 1, 40)[:, None], jnp.zeros((40, 1))), None, jnp.ones((40, 1))
+    )
+    empty = fresh(
+        Network(structure="library", degree=1, friction="load", scale=True), columns, jax.random.key(0), samples
+    )
+    assert isinstance(empty, Library)
+    fit, used = LibraryFit(empty, samples), np.full(40, True)
+    for found in (*fit.solve([1e-6], used), *fit.prune([3], used)):
+        assert np.isfinite(accelerations(found, samples.x)).all()
+
+
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_library_that_holds_the_true_equations_finds_them(name):
     """With all of its terms, and with no more than the equations have."""

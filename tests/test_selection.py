@@ -1,5 +1,6 @@
 """Laws of the choice among structures: the test part is never seen, what runs away is never chosen."""
 
+import copy
 import dataclasses
 import math
 
@@ -169,3 +170,22 @@ def test_several_trajectories_are_held_out_as_a_whole(problem):
         assert 0 < len(numbers) < len(parts)
         assert all(not fold.allows(number, -1e9, 1e9) for number in numbers)
         assert all(fold.allows(number, -1e9, 1e9) for number in set(range(6)) - numbers)
+
+
+def test_windows_of_one_length_are_judged_together_as_they_are_one_by_one(problem):
+    fields = [[spring(problem.columns, 4.0), spring(problem.columns, 5.0)]] * len(problem.folds)
+    together = problem.judge(fields)
+    apart = copy.copy(problem)
+    # A window one sample shorter is of no other's shape; the others stay as they are.
+    first = problem.folds[0]
+    short = jax.tree.map(lambda leaf: leaf[:-1], first.trials[0])
+    apart.folds = (dataclasses.replace(first, trials=(short, *first.trials[1:])), *problem.folds[1:])
+    for whole, cut in zip(together, apart.judge(fields), strict=True):
+        np.testing.assert_allclose(whole[1:], cut[1:], rtol=1e-10)
+
+
+def test_noisy_data_too_few_for_any_library_still_get_a_model():
+    rng, ts = np.random.default_rng(0), 0.05 * np.arange(14)
+    q = np.stack([np.cos((1 + 0.1 * k) * ts) for k in range(6)], axis=1) + 0.01 * rng.normal(size=(14, 6))
+    model = fnode.learn((ts, q), training={"structures": ("library", "linear_skip")})
+    assert model.networks[0].structure == "linear_skip"

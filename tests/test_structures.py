@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fnode.config import Network, Structure, validated
+from fnode.errors import InputError
 from fnode.model import Model
 from fnode.models import Library, LibraryNetwork, Scaler, is_trainable
 from fnode.models.library import Basis, order, terms
@@ -315,3 +316,12 @@ def test_the_positive_part_has_its_slope_where_eigenvalues_are_equal(n):
         slope = jax.jvp(part, (here,), (along,))[1]
         by_hand = (part(here + h * along) - part(here - h * along)) / (2 * h)
         np.testing.assert_allclose(slope, by_hand, atol=1e-6 * float(jnp.abs(along).max()))
+
+
+@pytest.mark.parametrize(("friction", "coefficient"), [("load", "nu"), ("none", "mu"), ("load", "force")])
+def test_a_coefficient_of_friction_must_be_a_parameter_of_friction_by_load(friction, coefficient):
+    columns = Columns((Column("x"),), inputs=(Column("force"),), parameters=(Column("mu"),))
+    with pytest.raises(
+        InputError, match=f"coefficient={coefficient} with friction={friction}: need friction=load .* mu"
+    ):
+        fresh(Network(structure="library", friction=friction, coefficient=coefficient), columns, jax.random.key(0))

@@ -182,7 +182,7 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
         # The truth of a built-in system tells where its motions begin; files do not, where they are noisy.
         predictions = tuple(
             tuple(
-                predict_recording(model, number, recording, begin if config.files or not config.system else None)
+                predict_recording(model, number, recording, begin if config.system is None else None)
                 for recording, begin in zip(part.recordings, own, strict=True)
             )
             for number, own in enumerate(starts)

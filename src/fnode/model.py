@@ -32,7 +32,7 @@ from fnode.systems import AbstractSystem, configured, system_named
 from fnode.training import Labelled, estimated_start
 from fnode.trajectory import Column, Columns, State, Trajectory
 
-FORMAT = 2  # of model.json; raised when an older reader could misunderstand it
+FORMAT = 3  # of model.json; raised when an older reader could misunderstand it
 DESCRIPTION, ARRAYS, MECHANISM = MODEL_FILES = ("model.json", "model.safetensors", "mechanism.toml")
 
 
@@ -90,7 +90,7 @@ class Model:
             return member
         count = self.substeps[number] if self.substeps else 1
         if longest is not None:
-            count *= max(1, math.ceil(longest / self.dt - 0.01))
+            count *= max(1, math.floor(longest / self.dt + 0.01))
         return RolledOut(member, refined(solver_named(self.config.rollout.solver), count))
 
     def __call__(self, t, x: State, u: Float[Array, " external"] | None = None) -> State:
@@ -144,14 +144,17 @@ class Model:
         return estimated_start(rolled, measured, guess, noise)
 
     def _staying(self, start: Trajectory, ts, control) -> State:
-        """What the chosen member says, or the first of the others that does not leave for good if it does."""
+        """What the chosen member says, or with a warning the first of the others that stays, if it leaves for good."""
         longest = float(jnp.max(jnp.diff(ts), initial=0.0))
-        order = [self.chosen, *(number for number in range(self.size) if number != self.chosen)]
-        for number in order:
+        chosen = predict(self.forecaster(longest=longest), start, ts, control)
+        if bool(jnp.isfinite(flat(chosen)).all()):
+            return chosen
+        for number in (number for number in range(self.size) if number != self.chosen):
             x = predict(self.forecaster(number, longest=longest), start, ts, control)
             if bool(jnp.isfinite(flat(x)).all()):
+                warnings.warn(f"member {self.chosen} leaves for good: member {number} foretells instead", stacklevel=3)
                 return x
-        return predict(self.forecaster(longest=longest), start, ts, control)
+        return chosen
 
     def _check_past(self, start: Trajectory, ts, needs: int) -> None:
         """An error unless samples of the past and times to come fit a model that goes from sample to sample."""

@@ -39,8 +39,7 @@ def fresh(network: Network, columns: Columns, key: PRNGKeyArray, samples: Labell
         return Scaler.of(values(samples)) if scale else Scaler.identity(size)
 
     targets = scaler(n, lambda s: s.rate)
-    names = [column.name for column in columns.external]
-    coefficient = names.index(network.coefficient) if network.coefficient is not None else None
+    coefficient = _coefficient(network, columns)
     configuration = scaler(
         n + external - inputs - (coefficient is not None), lambda s: _configuration(s, inputs, coefficient)
     )
@@ -110,6 +109,19 @@ def _first_order(network: Network, columns: Columns, key: PRNGKeyArray, samples:
         polynomial=polynomial,
         key=key,
     )
+
+
+def _coefficient(network: Network, columns: Columns) -> int | None:
+    """Which of the external values is the coefficient of friction."""
+    if network.coefficient is None:
+        return None
+    names = [column.name for column in columns.parameters]
+    if network.friction != "load" or network.coefficient not in names:
+        known = f"one of {', '.join(names)}" if names else "a parameter, and there is none"
+        raise InputError(
+            f"got coefficient={network.coefficient} with friction={network.friction}: need friction=load and {known}"
+        )
+    return len(columns.inputs) + names.index(network.coefficient)
 
 
 def _configuration(samples: Labelled, inputs: int, left_out: int | None):

@@ -117,7 +117,7 @@ def learn_into(config, output: Path, *, resume: bool, force: bool) -> None:
 
 
 def _published(config) -> list[str]:
-    """What the paper prints for this experiment, where it is done as published."""
+    """What the paper prints for this system and model, by the paper's recipe on data as they come."""
     from fnode.bench.published import ERRORS
 
     value = ERRORS.get(config.system, {}).get(config.model)

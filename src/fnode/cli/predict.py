@@ -13,14 +13,15 @@ from fnode.errors import InputError
 def predict(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="A .csv, .parquet or .npz file.")],
-    start: Annotated[
-        Path | None, typer.Option("--from", help="Starts: the first sample of each trajectory, or rows without times.")
-    ] = None,
+    start: Annotated[Path | None, typer.Option("--from", help="Starts: trajectories, or rows without times.")] = None,
     until: Annotated[float | None, typer.Option(help="The time at which to stop.")] = None,
     dt: Annotated[float | None, typer.Option(help="Time between samples; the data's own by default.")] = None,
     settings: Settings = None,
 ) -> None:
     """Roll a learned model out, from one start or many.
+
+    It begins at the first sample of each trajectory. A model that learned from noisy data begins where it meets all
+    samples given best.
 
     `--set` changes states at the start (`x=0.5`) and gives inputs and parameters, as numbers or as files with their own
     times (`u=inputs.csv`; `hold=zero`, `linear` or `cubic` joins their samples).
@@ -58,6 +59,8 @@ def predict(
         future = model.simulate(trajectory, until=until, dt=dt, control=control, known=known)
         futures[name] = future.checked(f"the rollout of {name}")
     io.write(output, futures)
+    if model.noise and start and not states and max(map(len, starts.values())) > 1:
+        console.print("starts are estimated from all samples given: the model learned from noisy data", highlight=False)
     for line in _told(given, signals, hold, max(float(future.ts[-1]) for future in futures.values())):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     count = f"{sum(map(len, futures.values()))} samples"

@@ -52,8 +52,8 @@ class Problem:
         """The errors of several candidates: for each fold the fields fitted to it, all of one structure."""
         solver = refined(self.solver, STEEP if steep(fields[0][0]) else 1)
         pairs = [(fitted, trial) for fold, fitted in zip(self.folds, fields, strict=True) for trial in fold.trials]
-        alike = {str(jax.tree.map(jnp.shape, eqx.filter(trial, eqx.is_array))) for _, trial in pairs}
-        together = len(pairs) if len(alike) == 1 else 1  # windows of one length go at once
+        shapes = [eqx.filter_eval_shape(lambda trial=trial: trial) for _, trial in pairs]  # and what is no array
+        together = len(pairs) if eqx.tree_equal(*shapes) is True else 1  # windows of one length go at once
         errors = []
         for k in range(0, len(pairs), together):
             fitted = stacked([stacked(each) for each, _ in pairs[k : k + together]])

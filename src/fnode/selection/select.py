@@ -127,8 +127,10 @@ def _candidates(
 
 def _polished(problem: Problem, tried: list[Candidate]) -> Iterator[Candidate]:
     """The best candidate after multiple shooting, where data are noisy and it can be had."""
+    if not tried or not problem.noisy:
+        return
     best = best_of(tried)
     done = best.verdict.polished or any(candidate.polished_from is best for candidate in tried)
     # Shots with friction that turns over at a small rate would take too long.
-    if problem.noisy and math.isfinite(best.verdict.worst) and not done and not steep(best.fitted[0]):
+    if math.isfinite(best.verdict.worst) and not done and not steep(best.fitted[0]):
         yield polished(problem, best)

@@ -72,12 +72,15 @@ class LibraryFit:
         tells nothing of friction."""
         if self.rates is None:
             return self._divided(used)
-        design = self._divided(used & (np.abs(self.rates) > MOVING).all(axis=1))
+        moving = used & (np.abs(self.rates) > MOVING).all(axis=1)
+        if 2 * self.size > moving.sum() * self.design.shape[1]:  # too few move to tell anything
+            return self._divided(used)
+        design = self._divided(moving)
         sound = np.full(len(design), True)
         for _ in range(ROUNDS):
             (first,) = self.problem.solve(design[sound], [LEAST_RIDGE])
             missed = np.abs(design @ first).max(axis=1)
-            sound = missed < OFF * np.median(missed[sound])
+            sound = missed <= OFF * np.median(missed[sound])
         return design[sound]
 
     def _divided(self, used: np.ndarray) -> np.ndarray:
