@@ -32,11 +32,11 @@ class Layer(eqx.Module):
         Gates are linear in all weights, given what the cells said before: slopes in the weights are one product each
         after the loop back through time, where automatic differentiation would add up matrices in every turn of it.
         """
-        shares = xs @ self.inputs.T + self.bias
+        shares = (self.inputs @ xs.T).T + self.bias  # this way round no copy of the weights is turned over
         recurrent = jax.lax.stop_gradient(self.recurrent)
         turns = _turns(recurrent, jax.lax.stop_gradient(shares))
         before = jnp.concatenate([jnp.zeros_like(turns.h[:1]), turns.h[:-1]])
-        return _said(turns, recurrent, shares + before @ self.recurrent.T)
+        return _said(turns, recurrent, shares + (self.recurrent @ before.T).T)
 
 
 class Turns(NamedTuple):
