@@ -9,7 +9,6 @@ MODELS = {"fnode": "FNODE", "mbd_node": "MBD-NODE", "lstm": "LSTM", "fcnn": "FCN
 CHAIN = "triple_mass_spring_damper"
 LARGE_BATCH = 32  # of the LSTM over seeds: one sample at a time, as published, takes it longest of all
 QUICK_EPOCHS = 2
-TIMED_EPOCHS = 5
 EFFORT = {"fnode": 1.0, "mbd_node": 2.0, "lstm": 4.0, "fcnn": 1.0}
 
 
@@ -24,11 +23,6 @@ def trained(system: str, model: str, seeds: int, quick: bool) -> Cell:
 def as_published(system: str) -> Cell:
     """One LSTM at batch 1."""
     return _cell(system, "lstm", 1, {"batch": 1}, track=False)
-
-
-def timed(system: str) -> Cell:
-    """The first epochs of an LSTM at batch 1: each takes as long as the next, and the time of all is told by these."""
-    return _cell(system, "lstm", 1, {"batch": 1, "epochs": TIMED_EPOCHS}, track=False)
 
 
 def _cell(system: str, model: str, seeds: int, training: dict[str, Any], *, track: bool) -> Cell:

@@ -3,7 +3,7 @@
 from fnode.bench.error_table import ErrorTable
 from fnode.bench.experiment import AbstractExperiment, Heading, middle, shown
 from fnode.bench.published import SECONDS
-from fnode.bench.trained import SYSTEMS, label, timed
+from fnode.bench.trained import SYSTEMS, label
 from fnode.preparation import resolved
 
 
@@ -15,8 +15,7 @@ class TrainingTime(AbstractExperiment):
     paper = "Table 12"
 
     def cells(self, seeds, quick):
-        cells = ErrorTable().cells(seeds, quick)
-        return cells if quick else [*cells, timed("slider_crank")]
+        return ErrorTable().cells(seeds, quick)
 
     def present(self, results):
         ordered = sorted(results, key=lambda pair: SYSTEMS.index(pair[0].inputs["system"]))
@@ -28,16 +27,13 @@ def _seconds(results) -> Heading:
     for cell, result in results:
         system, model = cell.inputs["system"], cell.inputs["model"]
         compiling = max(entry["seconds"]["compile"] for entry in result["seeds"])
-        done, whole = _epochs(cell)
-        name = label(cell) + ("" if done == whole else f", {done} of {whole} epochs")
         integrator = "RK4" if model == "mbd_node" else "-"
         published = f"{SECONDS[system][model]:.2f}"
-        rows.append((system, name, integrator, published, shown(_training(cell, result), ".2f"), f"{compiling:.1f}"))
+        rows.append((system, label(cell), integrator, published, shown(_training(result), ".2f"), f"{compiling:.1f}"))
     text = (
         "Seconds of training per seed, without labels and rollouts, as the paper counts. Here: one core of a CPU, "
         "less the share of the time in which other programs had that core; seeds train together and each is charged "
-        "its share; compilation is counted apart, once for all seeds. Where a row names fewer epochs than the "
-        "paper's, their seconds are scaled to all of them."
+        "its share; compilation is counted apart, once for all seeds."
     )
     columns = ("system", "model", "integrator", "published (s)", "training (s)", "compilation (s)")
     return Heading("Training times", text, columns, tuple(rows))
@@ -45,7 +41,7 @@ def _seconds(results) -> Heading:
 
 def _ratios(results) -> Heading:
     found = {
-        (cell.inputs["system"], cell.inputs["model"]): (middle(_training(cell, result)), _epochs(cell)[1])
+        (cell.inputs["system"], cell.inputs["model"]): (middle(_training(result)), _epochs(cell))
         for cell, result in results
         if cell.inputs["model"] in ("fnode", "mbd_node")
     }
@@ -62,15 +58,14 @@ def _ratios(results) -> Heading:
     return Heading("MBD-NODE over FNODE", text, ("system", "published", "here", "here, per epoch"), tuple(rows))
 
 
-def _training(cell, result) -> list[float]:
-    """Seconds of each seed for all epochs of the recipe, on a core that nobody else uses."""
-    done, whole = _epochs(cell)
+def _training(result) -> list[float]:
+    """Seconds of each seed, on a core that nobody else uses."""
     alone = min(1.0, result["seconds_core"] / result["seconds"])
-    return [entry["seconds"]["train"] * alone * whole / done for entry in result["seeds"]]
+    return [entry["seconds"]["train"] * alone for entry in result["seeds"]]
 
 
-def _epochs(cell) -> tuple[int, int]:
-    """Epochs of a training, and those of its recipe."""
+def _epochs(cell) -> int:
+    """Epochs of a training."""
     inputs = cell.inputs
     whole = resolved({"model": inputs["model"]}, inputs["recipe"], inputs["system"]).training.epochs
-    return inputs.get("settings", {}).get("training", {}).get("epochs", whole), whole
+    return inputs.get("settings", {}).get("training", {}).get("epochs", whole)

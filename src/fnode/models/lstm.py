@@ -35,7 +35,7 @@ class Layer(eqx.Module):
         shares = (self.inputs @ xs.T).T + self.bias  # this way round no copy of the weights is turned over
         recurrent = jax.lax.stop_gradient(self.recurrent)
         turns = _turns(recurrent, jax.lax.stop_gradient(shares))
-        before = jnp.concatenate([jnp.zeros_like(turns.h[:1]), turns.h[:-1]])
+        before = _before(turns.h)
         return _said(turns, recurrent, shares + (self.recurrent @ before.T).T)
 
 
@@ -72,21 +72,26 @@ def _back(kept, slope):
     """The loop back through time: slopes in what is said, to slopes in the gates."""
     (_, c, gates), recurrent = kept
     i, f, g, o = jnp.split(gates, 4, axis=1)
-    before = jnp.concatenate([jnp.zeros_like(c[:1]), c[:-1]])
+    before = _before(c)
     level = jnp.tanh(c)
-    factors = jnp.concatenate([g * i * (1 - i), before * f * (1 - f), i * (1 - g**2), level * o * (1 - o)], axis=1)
+    factors = g * i * (1 - i), before * f * (1 - f), i * (1 - g**2), level * o * (1 - o)
 
     def turn(carry, sample):
         dh, dc = carry
         slope, through, f, factors = sample
         dh = slope + dh
         dc = dc + dh * through
-        gates = factors * jnp.concatenate([dc, dc, dc, dh])
+        gates = jnp.concatenate([d * factor for d, factor in zip((dc, dc, dc, dh), factors, strict=True)])
         return (gates @ recurrent, dc * f), gates
 
     still = jnp.zeros_like(c[0])
     samples = slope, o * (1 - level**2), f, factors
     return None, None, jax.lax.scan(turn, (still, still), samples, reverse=True)[1]
+
+
+def _before(values):
+    """What was there before each turn; padding, unlike joining, leaves batches where they lie."""
+    return jnp.pad(values[:-1], ((1, 0), (0, 0)))
 
 
 _said.defvjp(lambda turns, recurrent, gates: (turns.h, (turns, recurrent)), _back)
