@@ -15,24 +15,32 @@ from fnode.selection.candidate import AS_GOOD, Candidate, Verdict, merit
 from fnode.selection.folds import Fold
 from fnode.selection.problem import Problem, steep
 from fnode.structures import fresh
-from fnode.training import LibraryFit
-from fnode.trajectory import Columns
+from fnode.training import LibraryFit, sought
 
 RIDGES = tuple(10.0 ** -np.arange(24, 0, -2))
 DEGREES = (1, 2, 3, 4, 6, 8, 10)
 PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
 MOST_COEFFICIENTS = 500  # beyond, a library is neither cheap nor well determined
+MOST_VALUES = 2e8  # of a library's design, all terms of its degree counted: 1.6 GB
 HOPELESS = 4  # times that more terms brought nothing where no rollout stayed at all
 FEW = 4  # of steep candidates, whose rollouts take long, those that foretell held-out labels best
 EXACT = 1e-12  # relative squared error of a rollout that nothing can better
 
 
-def _coefficients(network: Network, columns: Columns) -> int:
+def _affordable(problem: Problem, network: Network) -> bool:
+    """Whether a library has no more coefficients than are cheap, and well determined by the samples."""
+
     def coefficients():
-        model = fresh(network, columns, jax.random.key(0))
+        model = fresh(network, problem.columns, jax.random.key(0))
         return jax.tree.leaves(eqx.filter(model, is_trainable(model)))
 
-    return sum(leaf.size for leaf in jax.eval_shape(coefficients))
+    count = sum(leaf.size for leaf in jax.eval_shape(coefficients))
+    if count * problem.samples.rate.size > MOST_VALUES:
+        return False
+    if network.joints:
+        model = _model(problem, network)
+        count = len(sought(model, of_joints(model)))
+    return count <= min(MOST_COEFFICIENTS, problem.samples.rate.size / 2)
 
 
 def libraries(
@@ -50,8 +58,7 @@ def libraries(
             scale=True,
             angles="sincos",
         )
-        most = min(MOST_COEFFICIENTS, problem.samples.rate.size / 2)
-        if _coefficients(network, problem.columns) > most and not (joints and friction != "load"):
+        if not _affordable(problem, network):
             if joints:
                 continue
             return

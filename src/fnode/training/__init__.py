@@ -1,7 +1,7 @@
 """From labelled samples to a trained model."""
 
 from fnode.training.adam import Adam
-from fnode.training.closed_form import LibraryFit
+from fnode.training.closed_form import LibraryFit, sought
 from fnode.training.fit import Diverged, Fit, Progress, check_batch, fit
 from fnode.training.least_squares import LeastSquares, Solution
 from fnode.training.losses import (
@@ -44,6 +44,7 @@ __all__ = [
     "fit",
     "instants",
     "noise_of",
+    "sought",
     "weighted_residual",
     "windows",
 ]

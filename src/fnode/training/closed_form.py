@@ -36,17 +36,12 @@ class LibraryFit:
     def __init__(self, model: Library, samples: Labelled, allowed: Library | None = None):
         self.trained, self.fixed = eqx.partition(model, is_trainable(model))
         self.samples = samples
+        self.sought = sought(model, allowed)
         design, values = _design(model, samples)
-        self.design, self.values = np.asarray(design), np.asarray(values)  # samples, coordinates, coefficients; terms
+        self.design = np.asarray(design)[..., self.sought]  # samples, coordinates, coefficients
+        self.values = np.asarray(values)  # samples, terms
         self.spread = np.maximum(np.std(np.asarray(samples.rate), axis=0), 1e-12)
-        mask = (
-            np.ones(self.design.shape[2], bool)
-            if allowed is None
-            else np.concatenate(
-                [np.asarray(leaf).ravel() for leaf in jax.tree.leaves(eqx.filter(allowed, is_trainable(model)))]
-            )
-        )
-        self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1], mask)
+        self.problem = _Problem(self.trained, model, self.values.mean(axis=0), samples.x.q.shape[1], self.sought)
         self.rates = None if model.load is None else np.asarray(jax.vmap(model.load.rates)(samples.x.v, values))
 
     def solve(self, ridges: Sequence[float], used: np.ndarray) -> list[Library]:
@@ -64,8 +59,8 @@ class LibraryFit:
 
     @property
     def size(self) -> int:
-        """How many coefficients there are."""
-        return len(self.problem.left)
+        """How many coefficients are sought."""
+        return len(self.sought)
 
     def _balanced(self, used: np.ndarray) -> np.ndarray:
         """The design in units of the labels' spread, forces divided by a first estimate of the masses; without what
@@ -120,8 +115,15 @@ class LibraryFit:
         return eqx.tree_at(lambda m: (m.load.slip, m.load.shape), model, (jnp.asarray(slip), jnp.asarray(shape)))
 
     def _model(self, coefficients: np.ndarray) -> Library:
-        unflatten = jax.flatten_util.ravel_pytree(self.trained)[1]
-        return eqx.combine(unflatten(jnp.asarray(coefficients)), self.fixed)
+        zeros, unflatten = jax.flatten_util.ravel_pytree(jax.tree.map(jnp.zeros_like, self.trained))
+        return eqx.combine(unflatten(zeros.at[self.sought].set(coefficients)), self.fixed)
+
+
+def sought(model: Library, allowed: Library | None = None) -> np.ndarray:
+    """Which of a library's coefficients, one after the other, are allowed; all of them by default."""
+    leaves = jax.tree.leaves(eqx.filter(model if allowed is None else allowed, is_trainable(model)))
+    marks = [np.full(leaf.size, True) if allowed is None else np.asarray(leaf, bool).ravel() for leaf in leaves]
+    return np.flatnonzero(np.concatenate(marks))
 
 
 def _ridge(design: np.ndarray, target: np.ndarray, ridge: float) -> np.ndarray:
@@ -133,13 +135,13 @@ def _ridge(design: np.ndarray, target: np.ndarray, ridge: float) -> np.ndarray:
 class _Problem:
     """Constrained ridge regression in the coefficients of a library."""
 
-    def __init__(self, trained: Library, model: Library, mean: np.ndarray, n: int, allowed: np.ndarray):
+    def __init__(self, trained: Library, model: Library, mean: np.ndarray, n: int, sought: np.ndarray):
         diagonal = np.array([i == j for i, j in zip(*np.triu_indices(n), strict=True)], float)
         high, stored = GROWTH**model.basis.orders, GROWTH**model.stored.orders
         constant = (model.basis.orders == 0).astype(float)
 
         def layout(mass, potential, other, friction):
-            """These values in the places of the coefficients; those of loads are as others."""
+            """These values in the places of the coefficients sought; those of loads are as others."""
             values = eqx.tree_at(
                 lambda m: (m.mass, m.potential, m.damping, m.push),
                 trained,
@@ -154,12 +156,11 @@ class _Problem:
                 values = eqx.tree_at(lambda m: m.friction, values, jnp.full(model.friction.shape, friction))
             if model.loads is not None:
                 values = eqx.tree_at(lambda m: m.loads, values, jnp.broadcast_to(other, model.loads.shape))
-            return np.asarray(jax.flatten_util.ravel_pytree(values)[0])
+            return np.asarray(jax.flatten_util.ravel_pytree(values)[0])[sought]
 
         self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0, 0.0)
-        self.left, strength = np.flatnonzero(allowed), layout(high, stored, high, GROWTH)
-        self.strength = np.where(allowed, strength, np.inf)  # what is not allowed stays away
-        self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0, 0.0) * strength
+        self.strength = layout(high, stored, high, GROWTH)
+        self.prior = layout(diagonal[:, None] * constant, 0.0, 0.0, 0.0) * self.strength
         trace = self.trace / self.strength
         # An orthonormal basis of the coefficients that leave the mean trace alone.
         self.free = scipy.linalg.null_space(trace[None])
@@ -183,7 +184,7 @@ class _Problem:
         flat = design.reshape(-1, design.shape[-1])
         gram = flat.T @ flat / len(flat)
         gram = gram + 1e-12 * np.trace(gram) / len(gram) * np.eye(len(gram))
-        left, found = self.left, {}
+        left, found = np.arange(len(gram)), {}
         while True:
             bordered = np.block([[gram[np.ix_(left, left)], self.trace[left, None]], [self.trace[None, left], 0.0]])
             inverse = np.linalg.inv(bordered)
