@@ -11,6 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import fnode
+from fnode.analysis import bound
 from fnode.cli import main
 from fnode.constraints import Holonomic
 from fnode.mechanisms import link, link_mechanism, reduced
@@ -195,6 +196,28 @@ def test_columns_match_bodies_whatever_their_marks(folder):
     assert [column.name for column in found.full_columns.coordinates] == [column.name for column in coordinates]
     assert [column.name for column in found.columns.coordinates] == ["theta1"]
     assert found.misfit.residual < 1e-12
+
+
+def test_bound_coordinates_are_noticed_where_no_constraints_are_given(folder, tmp_path, capsys):
+    small = ("--recipe", "paper", "--set", "epochs=1", "--set", "batch=50", "--set", "width=2")
+    for words in (("check", folder / "bars.csv"), ("learn", folder / "bars.csv", *small, "-o", tmp_path / "run")):
+        capsys.readouterr()
+        assert command(*words) == 0
+        assert "9 coordinates move with 1 degree of freedom in these data" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("noise", "free"), [(0.0, (2,)), (0.005, (2,)), (0.05, None)])
+def test_relations_are_told_from_noise(noise, free):
+    """A bob on an arm by its place and angle; another arm beside it moves on its own."""
+    rng, ts = np.random.default_rng(0), np.linspace(0.0, 6.0, 400)
+    angle, other = 1.5 * np.cos(2 * ts), np.sin(3.1 * ts + 0.4)
+    q = np.stack([np.sin(angle), -np.cos(angle), angle, 0 * ts], axis=1)
+    q = q + noise * q.std(axis=0) * rng.normal(size=q.shape)
+    q[7, 1] = np.nan
+    found = bound([(ts, q)], [False, False, True, False])
+    assert (found and found.free) == free
+    assert bound([(ts, np.stack([angle, other], axis=1))], [True, True]) is None
+    assert bound([(ts[:5], q[:5])], [False, False, True, False]) is None
 
 
 def test_pivoting_takes_a_coordinate_that_never_turns_back(folder):

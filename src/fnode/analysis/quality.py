@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fnode.analysis.redundancy import Bound, bound
 from fnode.derivatives import LARGEST, Labels, disturbances, label, measured_noise, robust_sd
 from fnode.errors import InputError
 from fnode.io import Roles, Understood, gaps_of, is_text, read_table, records, understood
@@ -81,6 +82,7 @@ class Quality:
     channels: tuple[Channel, ...]
     motions: tuple[Motion, ...]
     looked_at: int
+    bound: Bound | None
     problems: tuple[str, ...]
 
     @property
@@ -92,9 +94,13 @@ class Quality:
     def advice(self) -> tuple[str, ...]:
         """What may help, though learning goes on without it."""
         spikes = [channel for channel in self.channels if channel.outliers]
-        return tuple(
-            f"{channel.name}: {channel.outliers} outliers; labels=auto leaves them aside, loss=huber bounds the rest"
-            for channel in spikes
+        names = [column.name for column in self.roles.columns.coordinates]
+        return (
+            *(
+                f"{spiky.name}: {spiky.outliers} outliers; labels=auto leaves them aside, loss=huber bounds the rest"
+                for spiky in spikes
+            ),
+            *([self.bound.line(names)] if self.bound else []),
         )
 
     @property
@@ -121,7 +127,9 @@ def quality(path, roles: Roles | None = None) -> Quality:
     looked_at = [record[:LONGEST] for record in _spread(sound, LOOKED_AT)]
     labels = [found for record in looked_at if (found := _labels(record, meant)) is not None]
     motions = _motions(looked_at, labels, meant)
-    return Quality(meant, samplings, channels, motions, len(labels), tuple(_problems(samplings, channels, motions)))
+    together = bound([(r.ts, r.q) for r in sound], [column.angle for column in meant.columns.coordinates])
+    problems = tuple(_problems(samplings, channels, motions))
+    return Quality(meant, samplings, channels, motions, len(labels), together, problems)
 
 
 def sampling(record: Record) -> Sampling:

@@ -185,7 +185,21 @@ def _understood(files, prepared) -> list[str]:
         *(f"cleaned:     {note}" for note in files.notes),
         *(linkage.lines() if linkage else ()),
         f"training:    {samples} samples of {trained} out of {len(recordings)} trajectories; {held_out} held out",
+        *([] if linkage else _redundancy(recordings)),
     ]
+
+
+def _redundancy(recordings) -> list[str]:
+    """What to tell of coordinates that are bound to one another in the training part."""
+    import numpy as np
+
+    from fnode.analysis import bound
+
+    coordinates = recordings[0].truth.columns.coordinates
+    parts = [recording.truth[: recording.training] for recording in recordings if recording.training]
+    tracks = [(np.asarray(part.ts), np.asarray(part.x.q)) for part in parts]
+    found = bound(tracks, [column.angle for column in coordinates])
+    return [f"advice:      {found.line([column.name for column in coordinates])}"] if found else []
 
 
 @contextlib.contextmanager
