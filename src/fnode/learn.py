@@ -224,36 +224,34 @@ def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple
         return follow_stream(config, prepared, start, watch)
     if config.training.optimiser != "least_squares":
         return descend(config, prepared, start, watch)
-    found = []
-    for number in range(config.seeds):
-        found.append(choose_structure(config, prepared, config.seed + number, lambda line: watch.note(start, line)))
-        if found[0].deterministic:
-            break  # further seeds would come to the same
-    return tuple(found)
+    return choose_structure(config, prepared, lambda line: watch.note(start, line))
 
 
 def choose_structure(
-    config: Config, prepared: Prepared, seed: int, report: Callable[[str], None] = lambda line: None
-) -> Learned:
-    """The best structure for the data, by least squares."""
+    config: Config, prepared: Prepared, report: Callable[[str], None] = lambda line: None
+) -> tuple[Learned, ...]:
+    """The best structure for the data, by least squares, for every seed: a single one where nothing is random."""
     parts = _parts(config, prepared)
-    chosen = select(
+    choices = select(
         parts[0].smooth.columns,
         parts,
         structures=config.training.structures,
         noise=_relative_noise(prepared),
         solver=solver_named(config.rollout.solver),
-        key=jax.random.key(seed),
+        keys=[jax.random.key(config.seed + number) for number in range(config.seeds)],
         report=report,
     )
-    return Learned(
-        chosen.field,
-        chosen.verdict.network,
-        chosen.history,
-        chosen.seconds_compile,
-        chosen.seconds_train,
-        verdict=chosen.verdict,
-        ranking=chosen.ranking,
+    return tuple(
+        Learned(
+            chosen.field,
+            chosen.verdict.network,
+            chosen.history,
+            chosen.seconds_compile,
+            chosen.seconds_train,
+            verdict=chosen.verdict,
+            ranking=chosen.ranking,
+        )
+        for chosen in choices
     )
 
 

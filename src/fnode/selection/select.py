@@ -51,69 +51,92 @@ def select(
     structures: Sequence[str],
     noise: float,
     solver: AbstractSolver,
-    key: PRNGKeyArray,
+    keys: Sequence[PRNGKeyArray],
     report: Callable[[str], None] = lambda line: None,
-) -> Choice:
-    """The best of the candidates that `structures` allow, fitted to all parts.
+) -> list[Choice]:
+    """The best of the candidates that `structures` allow, fitted to all parts: one choice for each key, or a single one
+    where it has nothing random.
 
     `noise` is the measured noise relative to the spread of the states. The worst window counts and a rollout that
-    leaves for good disqualifies. Richer structures are tried only while the cheaper ones are not good enough.
+    leaves for good disqualifies. Richer structures are tried only while the cheaper ones are not good enough. What has
+    nothing random is tried once for all keys, and every choice is charged for it.
     """
     began = time.perf_counter()
     problem = Problem(columns, parts, solver, noise)
-    tried: list[Candidate] = []
-    for candidate in _candidates(problem, structures, key, tried):
-        tried.append(candidate)
-        report(f"{describe(candidate.verdict)}: worst error {candidate.verdict.worst:.1e}")
-    if not tried:
-        raise InputError(
-            f"none of the structures {', '.join(structures)} suits these data: allow others, such as linear_skip, in "
-            "--set structures="
-        )
-    for candidate in _polished(problem, tried):
-        tried.append(candidate)
-        report(f"{describe(candidate.verdict)}: worst error {candidate.verdict.worst:.1e}")
-    best = best_of(tried)
-    field, history = best.fit(EVERYTHING)
-    ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.merit)
-    seconds = time.perf_counter() - began - problem.seconds_compile
-    return Choice(field, best.verdict, tuple(ranking), history, problem.seconds_compile, seconds)
+
+    def told(candidates: Iterator[Candidate], tried: list[Candidate]) -> None:
+        for candidate in candidates:
+            tried.append(candidate)
+            report(f"{describe(candidate.verdict)}: worst error {candidate.verdict.worst:.1e}")
+
+    sure: list[Candidate] = []
+    choices: list[Choice] = []
+    told(_certain(problem, structures, sure), sure)
+    before, compiled_before = time.perf_counter() - began, problem.seconds_compile
+    for key in keys:
+        began, compiled = time.perf_counter(), problem.seconds_compile
+        tried = [*sure]
+        told(_random(problem, structures, key, tried), tried)
+        if not tried:
+            raise InputError(
+                f"none of the structures {', '.join(structures)} suits these data: allow others, such as linear_skip, "
+                "in --set structures="
+            )
+        told(_polished(problem, tried), tried)
+        best = best_of(tried)
+        field, history = best.fit(EVERYTHING)
+        ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.merit)
+        compiling = compiled_before + problem.seconds_compile - compiled
+        seconds = before + time.perf_counter() - began - compiling
+        choices.append(Choice(field, best.verdict, tuple(ranking), history, compiling, seconds))
+        if not any(verdict.random for verdict in ranking):
+            break  # further keys would come to the same
+    return choices
 
 
-def _candidates(
+def _reached(tried: Sequence[Candidate], error: float) -> bool:
+    return any(candidate.verdict.worst <= error for candidate in tried)
+
+
+def _over(problem: Problem, tried: Sequence[Candidate]) -> bool:
+    """Whether libraries are good enough to be the answer."""
+    return _reached(tried, problem.good) or (_reached(tried, FINE) and steep(best_of(tried).fitted[0]))
+
+
+def _certain(problem: Problem, structures: Sequence[str], tried: list[Candidate]) -> Iterator[Candidate]:
+    """Candidates with nothing random, in order of their cost, until what was tried is good enough."""
+    if "library" not in structures:
+        return
+    # What noise took from a library, shooting gives back at little cost; friction or a network would only fit the
+    # noise.
+    yield from libraries(problem)
+    if _reached(tried, FINE):
+        yield from _polished(problem, tried)
+    if _reached(tried, problem.good):
+        return
+    yield from libraries(problem, "dry")
+    if _reached(tried, problem.good):
+        return
+    for coefficient in (*(column.name for column in problem.columns.parameters), None):
+        if not _reached(tried, FINE):
+            yield from libraries(problem, "load", coefficient)
+    if not _over(problem, tried):
+        yield from _polished(problem, tried)
+
+
+def _random(
     problem: Problem, structures: Sequence[str], key: PRNGKeyArray, tried: list[Candidate]
 ) -> Iterator[Candidate]:
-    """Candidates in order of their cost, each judged; ends when what was tried is good enough."""
-
-    def reached(error: float) -> bool:
-        return any(candidate.verdict.worst <= error for candidate in tried)
-
-    if "library" in structures:
-        # What noise took from a library, shooting gives back at little cost; friction or a network would only fit the
-        # noise.
-        yield from libraries(problem)
-        if reached(FINE):
-            yield from _polished(problem, tried)
-        if reached(problem.good):
-            return
-        yield from libraries(problem, "dry")
-        if reached(problem.good):
-            return
-        for coefficient in (*(column.name for column in problem.columns.parameters), None):
-            if not reached(FINE):
-                yield from libraries(problem, "load", coefficient)
-        if reached(FINE) and steep(best_of(tried).fitted[0]):
-            return
-        yield from _polished(problem, tried)
-        if reached(problem.good):
-            return
+    """Candidates that begin at random, where libraries are not good enough."""
+    if _over(problem, tried):
+        return
     if "library_network" in structures and tried:
         yield from library_networks(problem, best_of(tried), key)
-    if reached(max(FINE, problem.good)):
+    if _reached(tried, max(FINE, problem.good)):
         return
     if "linear_skip" in structures:
         yield linear(problem, key)
-        if reached(EXACT):
+        if _reached(tried, EXACT):
             return
     turning = any(column.angle for column in problem.columns.coordinates)
     for network in NETWORKS:
@@ -121,7 +144,7 @@ def _candidates(
         if network.structure not in structures or twice:
             continue
         yield from networks(problem, network, key)
-        if reached(FAIR if network.structure == "lagrangian" else problem.good):
+        if _reached(tried, FAIR if network.structure == "lagrangian" else problem.good):
             return
 
 
