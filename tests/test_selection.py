@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import math
+import sys
 
 import equinox as eqx
 import jax
@@ -129,6 +130,31 @@ def test_what_runs_away_counts_as_infinitely_wrong_and_is_never_chosen(problem):
         for errors in (away, near)
     ]
     assert selection.best_of(candidates) is candidates[1]
+
+
+def test_what_has_nothing_random_is_tried_once_for_all_seeds(problem, monkeypatch):
+    search, field = sys.modules[selection.select.__module__], spring(problem.columns, 5.0)
+
+    def judged(structure, error):
+        verdict = Verdict(Network(structure=structure), 0.0, (error,))
+        return iter([selection.Candidate(verdict, (field,), lambda fold: (field, np.zeros(0)))])
+
+    monkeypatch.setattr(search, "NETWORKS", (Network(structure="mlp"),))
+    monkeypatch.setattr(search, "networks", lambda problem, network, key: judged("mlp", 0.5))
+    for error, tried in ((0.5, ["library"] * 3 + ["mlp"] * 2), (0.0, ["library"])):
+        monkeypatch.setattr(search, "libraries", lambda problem, *kind, error=error: judged("library", error))
+        said = []
+        choices = selection.select(
+            problem.columns,
+            problem.parts,
+            structures=("library", "mlp"),
+            noise=0.0,
+            solver=problem.solver,
+            keys=list(jax.random.split(jax.random.key(0))),
+            report=said.append,
+        )
+        assert [line.split(",")[0] for line in said] == tried
+        assert len(choices) == max(1, tried.count("mlp"))
 
 
 def test_a_cheaper_candidate_wins_where_it_is_about_as_good(problem):
