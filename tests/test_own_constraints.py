@@ -215,9 +215,12 @@ def test_relations_are_told_from_noise(noise, free):
     q = q + noise * q.std(axis=0) * rng.normal(size=q.shape)
     q[7, 1] = np.nan
     found = bound([(ts, q)], [False, False, True, False])
-    assert (found and found.free) == free
+    assert (found and found.telling) == free
     assert bound([(ts, np.stack([angle, other], axis=1))], [True, True]) is None
     assert bound([(ts[:5], q[:5])], [False, False, True, False]) is None
+    assert bound([(ts, 0 * q)], [False] * 4) is None
+    waves = np.sin(ts[::30, None] * np.arange(1, 10) / 3 + np.arange(9))
+    assert bound([(ts[::30], waves)], [False] * 9) is None, "fourteen samples of nine coordinates obey anything"
 
 
 def test_pivoting_takes_a_coordinate_that_never_turns_back(folder):

@@ -65,7 +65,7 @@ def _training(result) -> list[float]:
 
 
 def _epochs(cell) -> int:
-    """Epochs of a training."""
+    """Epochs of a training: what the cell says, or its recipe."""
     inputs = cell.inputs
-    whole = resolved({"model": inputs["model"]}, inputs["recipe"], inputs["system"]).training.epochs
-    return inputs.get("settings", {}).get("training", {}).get("epochs", whole)
+    settings = {"model": inputs["model"], **inputs.get("settings", {})}
+    return resolved(settings, inputs["recipe"], inputs["system"]).training.epochs
