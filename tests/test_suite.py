@@ -16,13 +16,15 @@ from fnode.bench.error_analysis import DURATION, EXPECTED, STEPS
 from fnode.bench.experiment import shown
 from fnode.bench.hyperparameters import of_recipe
 from fnode.bench.published import COMMON, ERRORS, HYPERPARAMETERS, SECONDS
-from fnode.bench.tasks import TASKS
+from fnode.bench.run import InThisProcess, in_turn, run_cells
+from fnode.bench.tasks import TASKS, compute
 from fnode.bench.tasks.error_analysis import label_and_solver_errors
 from fnode.bench.tasks.learned import learned
 from fnode.cli import main
 from fnode.errors import InputError
 from fnode.mechanisms import Minimal
 from fnode.report.document import coded
+from fnode.run_folder import RunFolder
 from fnode.systems import DoublePendulum, ForcedCartPole, TripleMassSpringDamper
 from fnode.trajectory import State
 
@@ -77,6 +79,38 @@ def test_finished_cells_are_kept_through_interrupts_and_repeats(tmp_path, asked)
     assert first.tables[0].rows[4] == ("4", "16")
     assert "| 4 | 16 |" in (tmp_path / "squares.md").read_text()
     assert r"4 & 16 \\" in (tmp_path / "squares.tex").read_text()
+
+
+def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch):
+    kept = RunFolder.checkpoint
+
+    def checkpoint(self, start, progress, *, now=False):
+        kept(self, start, progress, now=True)
+        if interrupting:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, "checkpoint", checkpoint)
+    settings = {"training": {"epochs": 6}}
+    cell = Cell(
+        "learned", {"system": "mass_spring", "model": "fcnn", "recipe": "paper", "seeds": 2, "settings": settings}
+    )
+    store, executor = Store(tmp_path), InThisProcess()
+    interrupting = True
+    with pytest.raises(KeyboardInterrupt):
+        list(run_cells([cell], store, executor))
+    interrupting = False
+    ((_, result),) = run_cells([cell], store, executor)
+    assert "goes on after epoch 1" in (store.path(cell) / "run.log").read_text()
+    assert not list(store.path(cell).glob("checkpoint*"))
+    uninterrupted = compute(cell)
+    np.testing.assert_array_equal(result["arrays"]["0.predicted"], uninterrupted["arrays"]["0.predicted"])
+
+
+def test_the_heaviest_cell_comes_first_and_light_ones_soon():
+    cells = [Cell("square", {"number": number}, weight) for number, weight in enumerate((1.0, 2.0, 3.0, 4.0, 5.0, 6.0))]
+    assert [cell.weight for cell in in_turn(cells)] == [6, 1, 2, 3, 5, 4]
+    assert in_turn([]) == []
+    assert in_turn(cells[:1]) == cells[:1]
 
 
 def test_experiments_share_cells(tmp_path, asked):

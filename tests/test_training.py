@@ -73,6 +73,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit():
     resumed = trained(resume_from=lambda fresh: halfway)
     np.testing.assert_array_equal(weights(whole.models), weights(resumed.models))
     np.testing.assert_array_equal(whole.history, resumed.history)
+    assert resumed.seconds_train > float(halfway.seconds) > 0  # what was spent before the interrupt counts
 
 
 def test_seeds_trained_together_equal_seeds_trained_alone():

@@ -34,8 +34,8 @@ CHECKPOINT_SECONDS = float(os.environ.get("FNODE_CHECKPOINT_SECONDS", "5"))
 class RunFolder:
     """The folder of one run."""
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+    def __init__(self, path: str | Path, checkpoint_seconds: float = CHECKPOINT_SECONDS):
+        self.path, self.checkpoint_seconds = Path(path), checkpoint_seconds
         self._last_checkpoint = time.monotonic()
 
     @property
@@ -84,7 +84,7 @@ class RunFolder:
 
     def checkpoint(self, start: int, progress: Progress, *, now: bool = False) -> None:
         """Keep the state of training, every few seconds."""
-        if now or time.monotonic() - self._last_checkpoint > CHECKPOINT_SECONDS:
+        if now or time.monotonic() - self._last_checkpoint > self.checkpoint_seconds:
             io.write_arrays(self._checkpoint_path(start), progress)
             self._last_checkpoint = time.monotonic()
 

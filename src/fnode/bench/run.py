@@ -41,12 +41,13 @@ class InThisProcess(concurrent.futures.Executor):
 
 
 def run_cells(
-    cells: Sequence[Cell], store: Store, executor: concurrent.futures.Executor
+    cells: Sequence[Cell], store: Store, executor: concurrent.futures.Executor, *, same_disk: bool = True
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Every cell with its result, or with the reason why it failed, as they come; what is stored comes first.
 
-    Executors compute `compute(cell)`, a function known by name that takes and returns plain values, in any process or
-    on any machine; this process stores.
+    Executors compute `compute(cell, folder)`, a function known by name that takes and returns plain values, in any
+    process or on any machine; this process stores. Where workers see the disk of this process, they are given the
+    folder of the cell, to go on in it with what an interrupt cut short.
     """
     missing = []
     for cell in {cell.key: cell for cell in cells}.values():
@@ -55,7 +56,9 @@ def run_cells(
             missing.append(cell)
         else:
             yield cell, result
-    waiting = {executor.submit(compute, cell): cell for cell in sorted(missing, key=lambda cell: -cell.weight)}
+    waiting = {
+        executor.submit(compute, cell, store.path(cell) if same_disk else None): cell for cell in in_turn(missing)
+    }
     for future in concurrent.futures.as_completed(waiting):
         cell = waiting[future]
         try:
@@ -68,6 +71,15 @@ def run_cells(
         yield cell, kept
 
 
+def in_turn(cells: Sequence[Cell]) -> list[Cell]:
+    """The heaviest first; beside it the lighter half, from light to heavy, so that there soon is something to see; then
+    the others from heavy to light, so that workers end together.
+    """
+    ordered = sorted(cells, key=lambda cell: -cell.weight)
+    half = (len(ordered) + 1) // 2
+    return ordered[:1] + ordered[half:][::-1] + ordered[1:half]
+
+
 def run_bench(
     experiments: Sequence[AbstractExperiment],
     folder: Path,
@@ -75,6 +87,7 @@ def run_bench(
     seeds: int,
     quick: bool,
     executor: concurrent.futures.Executor | None = None,
+    same_disk: bool = True,
     report: Callable[[Cell, int, int], None] = lambda cell, done, total: None,
 ) -> list[Presented]:
     """Compute what is missing and write the tables and figures of each experiment as soon as its cells are there.
@@ -90,7 +103,7 @@ def run_bench(
             if one.name not in presented and all(cell.key in found for cell in needed[one.name]):
                 presented[one.name] = _presented(one, [(cell, found[cell.key]) for cell in needed[one.name]], folder)
 
-    for cell, result in run_cells(cells, Store(folder), executor or InThisProcess()):
+    for cell, result in run_cells(cells, Store(folder), executor or InThisProcess(), same_disk=same_disk):
         found[cell.key] = result
         report(cell, len(found), total)
         present_complete()

@@ -10,6 +10,7 @@ import fnode
 from fnode import io
 from fnode.bench.experiment import Cell
 from fnode.bench.tasks import module_of
+from fnode.run_folder import RunFolder
 
 PRESENTATION = ("cli", "report", "bench")  # rooms whose code cannot change a result, but for the tasks themselves
 VALUES, ARRAYS = "result.json", "arrays.safetensors"
@@ -42,6 +43,7 @@ class Store:
         if "arrays" in result:
             io.write_named(path / ARRAYS, result["arrays"])
         io.write_text(path / VALUES, json.dumps({"inputs": cell.inputs, "result": values}, indent=2))
+        RunFolder(path).tidy()
 
 
 @functools.cache

@@ -55,7 +55,9 @@ def bench(
         def told(cell, done, total):
             bar.update(task, completed=done, total=total, cell=cell.name[:60])
 
-        presented = run_bench(chosen, output, seeds=seeds, quick=quick, executor=executor, report=told)
+        presented = run_bench(
+            chosen, output, seeds=seeds, quick=quick, executor=executor, same_disk=not scheduler, report=told
+        )
     seconds = time.perf_counter() - began
     io.write_text(output / REPORT, page(presented, output, seeds=seeds, quick=quick, seconds=seconds))
     for one in presented:

@@ -105,6 +105,7 @@ def fit_stream(
             progress.epoch + 1,
             jnp.where(jnp.isfinite(losses), progress.failed, progress.epoch),
             progress.history.at[:, progress.epoch].set(losses),
+            progress.seconds,
         )
 
     def fetched(number: int):
@@ -116,7 +117,7 @@ def fit_stream(
             stream.fetch(number, slice(first, first + part)),
         )
 
-    done, compile_seconds, train_seconds, programs = int(progress.epoch), 0.0, 0.0, {}
+    done, compile_seconds, programs = int(progress.epoch), 0.0, {}
     block = fetched(done) if done < total else None
     while done < total:
         batch = batches[done * len(batches) // total]
@@ -130,7 +131,7 @@ def fit_stream(
             done += 1
             block = fetched(done) if done < total else None  # while the devices are busy
             jax.block_until_ready(progress)
-        train_seconds += time.perf_counter() - began
+        progress = progress.later(time.perf_counter() - began)
         report(progress)
         if np.any(np.asarray(progress.failed) >= 0):
             seed = int(np.argmax(np.asarray(progress.failed) >= 0))
@@ -139,7 +140,7 @@ def fit_stream(
                 f"good state is kept: lower learning_rate, set clip, or check the data"
             )
     here = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), progress)  # from all devices to this process's own
-    return Fit(eqx.combine(here.best, rest), np.asarray(here.history), compile_seconds, train_seconds)
+    return Fit(eqx.combine(here.best, rest), np.asarray(here.history), compile_seconds, float(here.seconds))
 
 
 def check_batches(stream: AbstractStream, batches: Sequence[int], devices: int) -> None:

@@ -29,6 +29,7 @@ class Progress(eqx.Module):
     epoch: Int[Array, ""]
     failed: Int[Array, " seeds"]  # the epoch at which a loss was not finite, or -1
     history: Float[Array, "seeds epochs"]  # not a number beyond `epoch`
+    seconds: Float[Array, ""]  # of training so far, before interruptions too
 
     @classmethod
     def fresh(cls, trained: PyTree, transform: optax.GradientTransformation, seeds: int, epochs: int) -> "Progress":
@@ -42,7 +43,12 @@ class Progress(eqx.Module):
             jnp.array(0),
             jnp.full(seeds, -1),
             jnp.full((seeds, epochs), jnp.nan, wide),
+            jnp.zeros((), wide),
         )
+
+    def later(self, seconds: float) -> "Progress":
+        """With more time spent."""
+        return dataclasses.replace(self, seconds=self.seconds + seconds)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +131,7 @@ def fit(
                 progress.epoch + 1,
                 jnp.where(good | (progress.failed >= 0), progress.failed, progress.epoch),
                 progress.history.at[:, progress.epoch].set(losses),
+                progress.seconds,
             )
 
         return jax.lax.while_loop(
@@ -135,12 +142,13 @@ def fit(
     compiled = jax.jit(advance).lower(progress, fixed, keys, jnp.array(epochs)).compile()
     compile_seconds = time.perf_counter() - started
 
-    started = time.perf_counter()
     chunk = 1
     while int(progress.epoch) < epochs:
         before = time.perf_counter()
         done = int(progress.epoch)
         progress = jax.block_until_ready(compiled(progress, fixed, keys, jnp.array(min(done + chunk, epochs))))
+        took = time.perf_counter() - before
+        progress = progress.later(took)
         report(progress)
         if np.any(np.asarray(progress.failed) >= 0):
             seed = int(np.argmax(np.asarray(progress.failed) >= 0))
@@ -148,10 +156,8 @@ def fit(
                 f"the loss of seed {seed} stopped being finite in epoch {int(progress.failed[seed]) + 1}; the last "
                 f"good state is kept: lower learning_rate, set clip, or check the labels"
             )
-        chunk = max(1, round(chunk * CHUNK_SECONDS / (time.perf_counter() - before)))
-    return Fit(
-        eqx.combine(progress.best, rest), np.asarray(progress.history), compile_seconds, time.perf_counter() - started
-    )
+        chunk = max(1, round(chunk * CHUNK_SECONDS / took))
+    return Fit(eqx.combine(progress.best, rest), np.asarray(progress.history), compile_seconds, float(progress.seconds))
 
 
 def check_batch(batch: int, count: int) -> None:

@@ -30,11 +30,16 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def compute(cell: Cell) -> dict[str, Any]:
-    """The result of a cell, with the seconds it took: by the clock, and of a core."""
+def compute(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+    """The result of a cell, with the seconds it took: by the clock, and of a core.
+
+    Tasks that can go on after an interrupt keep in the folder what they need for that.
+    """
     clock, core = time.perf_counter(), time.process_time()
+    task = TASKS[cell.task]
+    place = {"folder": folder} if "folder" in inspect.signature(task).parameters else {}
     with jax.enable_x64(True):
-        result = TASKS[cell.task](**cell.inputs)
+        result = task(**cell.inputs, **place)
     return {**result, "seconds": time.perf_counter() - clock, "seconds_core": time.process_time() - core}
 
 

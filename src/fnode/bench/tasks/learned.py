@@ -1,7 +1,7 @@
 """One recipe on one system: trained once, for every table and figure that shows it."""
 
 import dataclasses
-import time
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -13,21 +13,40 @@ from fnode.learn import UNWATCHED, Run, Watch, completed, one_of, predict_record
 from fnode.metrics import flat
 from fnode.models import is_trainable
 from fnode.preparation import prepare, resolved
+from fnode.run_folder import RunFolder
 from fnode.scores import score_parts, scores
 from fnode.training import Progress
 from fnode.trajectory import Trajectory
 
 GROWTH = 1.25  # training time from one look at the test part to the next, as a factor
+CHECKPOINT_SECONDS = 20.0  # the states of many large networks take a while to write
 KEPT = ("seeds", "chosen", "structure", "deterministic", "constraint", "mse_all", "trajectories")
 
 
 def learned(
-    system: str, model: str, recipe: str, seeds: int, settings: dict[str, Any] | None = None, track: bool = False
+    system: str,
+    model: str,
+    recipe: str,
+    seeds: int,
+    settings: dict[str, Any] | None = None,
+    track: bool = False,
+    folder: Path | None = None,
 ) -> dict[str, Any]:
-    """All seeds of a model on a system: scores, rollouts and, with `track`, the error of the test part on the way."""
+    """All seeds of a model on a system: scores, rollouts and, with `track`, the error of the test part on the way.
+
+    A training that was interrupted is found again in its folder; one that is tracked begins anew, because its way is
+    part of the result.
+    """
     config = resolved(merged({"system": system, "model": model, "seeds": seeds}, settings or {}), recipe, system)
     looks = Looks()
-    done = run(config, prepare(config), Watch(report=looks.take) if track else UNWATCHED)
+    if track:
+        watch = Watch(report=looks.take)
+    elif folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        watch = RunFolder(folder, CHECKPOINT_SECONDS).watch(resume=True)
+    else:
+        watch = UNWATCHED
+    done = run(config, prepare(config), watch)
     found = scores(done)
     part, chosen = done.chosen
     arrays = {}
@@ -62,17 +81,15 @@ def _completed(done: Run, part, chosen: int, whole: Trajectory) -> Trajectory:
 
 
 class Looks:
-    """The weights at ever longer intervals of a training, and when they were reached."""
+    """Where a training stood, at ever longer intervals."""
 
     def __init__(self):
-        self.began = time.perf_counter()
-        self.taken: list[tuple[float, Progress]] = []
+        self.taken: list[Progress] = []
 
     def take(self, start: int, progress: Progress) -> None:
-        now = time.perf_counter() - self.began
-        if len(self.taken) > 1 and now - self.taken[0][0] < GROWTH * (self.taken[-2][0] - self.taken[0][0]):
+        if len(self.taken) > 1 and progress.seconds < GROWTH * self.taken[-2].seconds:
             self.taken.pop()  # the last one is always kept
-        self.taken.append((now, progress))
+        self.taken.append(progress)
 
     def errors(self, done: Run) -> dict[str, Any]:
         """Seconds of training per seed, epochs, and the error of every seed's test part with its best weights so far.
@@ -80,9 +97,8 @@ class Looks:
         Seeds train together: each is charged its share.
         """
         (part,) = done.trained
-        total, end = sum(seed.seconds_train for seed in part.seeds), self.taken[-1][0]
         found: dict[str, Any] = {"seconds": [], "epochs": [], "mse": []}
-        for when, progress in self.taken:
+        for progress in self.taken:
             members = tuple(
                 eqx.combine(one_of(progress.best, k), eqx.partition(seed.field, is_trainable(seed.field))[1])
                 for k, seed in enumerate(part.seeds)
@@ -92,7 +108,7 @@ class Looks:
                 score_parts(predict_recording(model, k, part.recordings[0]), part.recordings[0])["test"]
                 for k in range(len(members))
             ]
-            found["seconds"].append((total - (end - when)) / len(members))
+            found["seconds"].append(float(progress.seconds) / len(members))
             found["epochs"].append(int(progress.epoch))
             found["mse"].append([value if value is not None and np.isfinite(value) else None for value in errors])
         return found
