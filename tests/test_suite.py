@@ -99,7 +99,9 @@ def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         list(run_cells([cell], store, executor))
     interrupting = False
+    assert store.share(cell) == pytest.approx(1 / 6)
     ((_, result),) = run_cells([cell], store, executor)
+    assert store.share(cell) is None
     assert "goes on after epoch 1" in (store.path(cell) / "run.log").read_text()
     assert not list(store.path(cell).glob("checkpoint*"))
     uninterrupted = compute(cell)

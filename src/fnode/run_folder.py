@@ -97,6 +97,15 @@ class RunFolder:
         self.log(f"start {start}: goes on after epoch {int(progress.epoch)}")
         return progress
 
+    @property
+    def share(self) -> float | None:
+        """How much of the training was done when its state was last kept; none before that."""
+        path = self._checkpoint_path(0)
+        if not path.is_file():
+            return None
+        kept = io.read_named(path, ("epoch", "history"))
+        return float(kept["epoch"]) / kept["history"].shape[1]
+
     def watch(self, report=lambda start, progress: None, note=lambda start, line: None, *, resume: bool) -> Watch:
         """What `learn` tells the folder, and asks it."""
 

@@ -2,7 +2,7 @@
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from fnode.errors import InputError
 
 FIGURE_KINDS = ("png", "pdf")  # to look at, and to print
 DOTS_PER_INCH = 150
+LOOK_SECONDS = 2.0  # between two looks at how far the cells are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +27,15 @@ class Presented:
     tables: tuple[Heading, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     failed: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """How many cells are finished, of how many, and how far trainings under way are, by the names of their cells."""
+
+    finished: int
+    total: int
+    under_way: dict[str, float]
 
 
 class InThisProcess(concurrent.futures.Executor):
@@ -41,13 +51,19 @@ class InThisProcess(concurrent.futures.Executor):
 
 
 def run_cells(
-    cells: Sequence[Cell], store: Store, executor: concurrent.futures.Executor, *, same_disk: bool = True
+    cells: Sequence[Cell],
+    store: Store,
+    executor: concurrent.futures.Executor,
+    *,
+    same_disk: bool = True,
+    look: Callable[[Collection[Cell]], None] = lambda unfinished: None,
 ) -> Iterator[tuple[Cell, dict[str, Any] | str]]:
     """Every cell with its result, or with the reason why it failed, as they come; what is stored comes first.
 
     Executors compute `compute(cell, folder)`, a function known by name that takes and returns plain values, in any
     process or on any machine; this process stores. Where workers see the disk of this process, they are given the
-    folder of the cell, to go on in it with what an interrupt cut short.
+    folder of the cell, to go on in it with what an interrupt cut short. `look` is called with what is not finished,
+    again and again.
     """
     missing = []
     for cell in {cell.key: cell for cell in cells}.values():
@@ -59,16 +75,23 @@ def run_cells(
     waiting = {
         executor.submit(compute, cell, store.path(cell) if same_disk else None): cell for cell in in_turn(missing)
     }
-    for future in concurrent.futures.as_completed(waiting):
-        cell = waiting[future]
-        try:
-            store.save(cell, future.result())
-        except InputError as error:
-            yield cell, f"{cell.name}: {error}"
-            continue
-        kept = store.load(cell)
-        assert kept is not None
-        yield cell, kept
+    while waiting:
+        look(waiting.values())
+        finished, _ = concurrent.futures.wait(waiting, LOOK_SECONDS, concurrent.futures.FIRST_COMPLETED)
+        for future in finished:
+            cell = waiting.pop(future)
+            yield cell, _kept(cell, future, store)
+
+
+def _kept(cell: Cell, future: concurrent.futures.Future, store: Store) -> dict[str, Any] | str:
+    """The result as it is stored, or the reason why there is none."""
+    try:
+        store.save(cell, future.result())
+    except InputError as error:
+        return f"{cell.name}: {error}"
+    kept = store.load(cell)
+    assert kept is not None
+    return kept
 
 
 def in_turn(cells: Sequence[Cell]) -> list[Cell]:
@@ -88,24 +111,28 @@ def run_bench(
     quick: bool,
     executor: concurrent.futures.Executor | None = None,
     same_disk: bool = True,
-    report: Callable[[Cell, int, int], None] = lambda cell, done, total: None,
+    report: Callable[[Standing], None] = lambda standing: None,
 ) -> list[Presented]:
     """Compute what is missing and write the tables and figures of each experiment as soon as its cells are there.
 
-    `report` hears of every finished cell: how many are done, and of how many.
+    `report` hears how far it is, every few seconds.
     """
     needed = {one.name: [] if one.pending else one.cells(seeds, quick) for one in experiments}
     cells = [cell for several in needed.values() for cell in several]
     total, found, presented = len({cell.key for cell in cells}), {}, {}
+    store = Store(folder)
 
     def present_complete() -> None:
         for one in experiments:
             if one.name not in presented and all(cell.key in found for cell in needed[one.name]):
                 presented[one.name] = _presented(one, [(cell, found[cell.key]) for cell in needed[one.name]], folder)
 
-    for cell, result in run_cells(cells, Store(folder), executor or InThisProcess(), same_disk=same_disk):
+    def look(unfinished: Collection[Cell]) -> None:
+        shares = {cell.name: store.share(cell) for cell in unfinished}
+        report(Standing(len(found), total, {name: share for name, share in shares.items() if share is not None}))
+
+    for cell, result in run_cells(cells, store, executor or InThisProcess(), same_disk=same_disk, look=look):
         found[cell.key] = result
-        report(cell, len(found), total)
         present_complete()
     present_complete()
     return [presented[one.name] for one in experiments]

@@ -35,6 +35,10 @@ class Store:
         result = json.loads((path / VALUES).read_text(encoding="utf-8"))["result"]
         return {**result, "arrays": io.read_named(path / ARRAYS)} if (path / ARRAYS).is_file() else result
 
+    def share(self, cell: Cell) -> float | None:
+        """How much of a training that is not finished was done when its state was last kept."""
+        return RunFolder(self.path(cell)).share
+
     def save(self, cell: Cell, result: dict[str, Any]) -> None:
         """Keep a result; its values are written last, and a cell without them is not finished."""
         path = self.path(cell)

@@ -47,13 +47,16 @@ def bench(
     else:
         elsewhere = local_workers(workers or len(cores()), prepare_jax)
     with (
-        progress_bar("{task.completed} of {task.total} cells; last: {task.fields[cell]}") as bar,
+        progress_bar("{task.fields[told]}") as bar,
         elsewhere as executor,
     ):
-        task = bar.add_task("bench", total=None, cell="none")
+        task = bar.add_task("bench", total=None, told="")
 
-        def told(cell, done, total):
-            bar.update(task, completed=done, total=total, cell=cell.name[:60])
+        def told(standing):
+            parts = [f"{standing.finished} of {standing.total} cells"]
+            parts += [f"{name[:45]} {100 * share:.0f} %" for name, share in standing.under_way.items()]
+            done = standing.finished + sum(standing.under_way.values())
+            bar.update(task, completed=done, total=standing.total, told="; ".join(parts))
 
         presented = run_bench(
             chosen, output, seeds=seeds, quick=quick, executor=executor, same_disk=not scheduler, report=told

@@ -1,5 +1,6 @@
 """The arrays of any model or training state as one safetensors file: nothing is pickled, nothing is evaluated."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import equinox as eqx
@@ -25,9 +26,9 @@ def write_named(path: Path, arrays: dict[str, np.ndarray], metadata: dict[str, s
         safetensors.numpy.save_file({name: np.asarray(a, order="C") for name, a in arrays.items()}, temporary, metadata)
 
 
-def read_named(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file by their names."""
-    return _stored(path)[0]
+def read_named(path: Path, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """The arrays of a file by their names: all, or those that are named and there."""
+    return _stored(path, names)[0]
 
 
 def read_arrays(path: Path, like: PyTree) -> tuple[PyTree, dict[str, str]]:
@@ -41,10 +42,11 @@ def read_arrays(path: Path, like: PyTree) -> tuple[PyTree, dict[str, str]]:
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), rest), metadata
 
 
-def _stored(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def _stored(path: Path, names: Sequence[str] | None = None) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            wanted = [name for name in file.keys() if names is None or name in names]  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in wanted}, file.metadata() or {}
     except safetensors.SafetensorError as error:
         raise InputError(f"{path} is damaged ({error}): train again or restore the file") from None
 
