@@ -28,7 +28,7 @@ import time
 import jax
 import numpy as np
 
-from fnode.bench.error_table import PUBLISHED
+from fnode.bench.published import ERRORS
 from fnode.learn import run
 from fnode.preparation import labelled, prepare, resolved
 from fnode.scores import scores
@@ -145,7 +145,7 @@ def compare(system: str, *, quick: bool, repeats: int) -> dict:
         seconds = peer.seconds * epochs / peer.epochs
         return {"seconds": seconds, "full": seconds, "mse": best, "at_least": False, "estimate": True, "runs": runs}
     seconds, best = min(looks, key=lambda look: look[1])
-    missed = best > PUBLISHED[system]["fnode"]
+    missed = best > ERRORS[system]["fnode"]
     return {
         "seconds": peer.seconds if missed else seconds,
         "full": peer.seconds,

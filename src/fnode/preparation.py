@@ -296,7 +296,7 @@ def _samples(observed: Trajectory, labels: Labels, settings: LabelSettings) -> L
         precise = 1 / np.maximum(labels.rate.sd, least) ** 2
         weight = jnp.asarray(precise / precise[known].mean(axis=0))
     samples = Labelled(observed.ts, x, observed.u, jnp.asarray(labels.rate.value), weight)
-    return jax.tree.map(lambda leaf: leaf[known], samples)
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[known]), samples)
 
 
 def part_of(recording: Recording, labels: Labels, settings: LabelSettings) -> Part:

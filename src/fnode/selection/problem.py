@@ -82,7 +82,9 @@ def steep(field: AbstractField) -> bool:
 
 def stacked(trees: Sequence):
     """Values of one structure, their arrays along a new leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *trees)
+    return jax.tree.map(  # by numpy: programs for every number of them would have to be compiled
+        lambda *leaves: jnp.asarray(np.stack(leaves)) if eqx.is_array(leaves[0]) else leaves[0], *trees
+    )
 
 
 @eqx.filter_jit

@@ -24,10 +24,10 @@ class _ClassicRK4(diffrax.AbstractERK):
     """The classic scheme, which diffrax does not bring along; without error estimate it takes the steps it is given."""
 
     tableau: ClassVar[diffrax.ButcherTableau | diffrax.MultiButcherTableau] = diffrax.ButcherTableau(
-        c=np.array([sum(row) for row in RK4.stages[1:]]),
+        c=np.array(RK4.ahead[1:]),
         b_sol=np.array(RK4.weights),
         b_error=np.zeros(len(RK4.weights)),
-        a_lower=tuple(np.array(row) for row in RK4.stages[1:]),
+        a_lower=tuple(np.append(np.zeros(k), ahead) for k, ahead in enumerate(RK4.ahead[1:])),
     )
     interpolation_cls: ClassVar = diffrax.ThirdOrderHermitePolynomialInterpolation.from_k
 

@@ -36,17 +36,20 @@ def enough_substeps(field: AbstractField, solver: AbstractSolver, t, x: State, u
     if not isinstance(solver, AbstractFixedStep):
         return 1
     count = 1
-    while count < MOST and not float(_change(field, solver, t, x, u, dt, count)) <= tolerance:
+    while count < MOST and not float(_change(field, solver, t, x, u, dt, jnp.array(count))) <= tolerance:
         count *= 2
     return count
 
 
 @eqx.filter_jit
-def _change(field, solver: AbstractFixedStep, t, x, u, dt, count: int):
+def _change(field, solver: AbstractFixedStep, t, x, u, dt, count):
     def one(t, x, u):
-        once, twice = (Substeps(solver, k).step(field, t, x, dt, lambda _: u) for k in (count, 2 * count))
-        rate = field(t, x, u)
-        return jax.tree.map(lambda a, b: (b - a) / dt, once, twice), rate
+        def after(count):
+            h = dt / count
+            return jax.lax.fori_loop(0, count, lambda k, x: solver.step(field, t + k * h, x, h, lambda _: u), x)
+
+        reached = jax.lax.map(after, jnp.array([count, 2 * count]))
+        return jax.tree.map(lambda ends: (ends[1] - ends[0]) / dt, reached), field(t, x, u)
 
     change, rate = jax.vmap(one, in_axes=(0, 0, None if u is None else 0))(t, x, u)
     relative = jax.tree.map(lambda c, r: jnp.mean((c / jnp.maximum(jnp.std(r, axis=0), 1e-12)) ** 2), change, rate)

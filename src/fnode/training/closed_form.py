@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
-import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
@@ -115,8 +114,13 @@ class LibraryFit:
         return eqx.tree_at(lambda m: (m.load.slip, m.load.shape), model, (jnp.asarray(slip), jnp.asarray(shape)))
 
     def _model(self, coefficients: np.ndarray) -> Library:
-        zeros, unflatten = jax.flatten_util.ravel_pytree(jax.tree.map(jnp.zeros_like, self.trained))
-        return eqx.combine(unflatten(zeros.at[self.sought].set(coefficients)), self.fixed)
+        leaves, structure = jax.tree.flatten(self.trained)
+        ends = np.cumsum([leaf.size for leaf in leaves])
+        values = np.zeros(ends[-1])
+        values[self.sought] = coefficients
+        parts = zip(np.split(values, ends[:-1]), leaves, strict=True)
+        placed = [jnp.asarray(part.reshape(leaf.shape), leaf.dtype) for part, leaf in parts]
+        return eqx.combine(jax.tree.unflatten(structure, placed), self.fixed)
 
 
 def sought(model: Library, allowed: Library | None = None) -> np.ndarray:
@@ -146,17 +150,17 @@ class _Problem:
                 lambda m: (m.mass, m.potential, m.damping, m.push),
                 trained,
                 (
-                    jnp.broadcast_to(mass, model.mass.shape),
-                    jnp.broadcast_to(potential, model.potential.shape),
-                    jnp.broadcast_to(other, model.damping.shape),
-                    jnp.broadcast_to(other, model.push.shape),
+                    np.broadcast_to(mass, model.mass.shape),
+                    np.broadcast_to(potential, model.potential.shape),
+                    np.broadcast_to(other, model.damping.shape),
+                    np.broadcast_to(other, model.push.shape),
                 ),
             )
             if model.friction is not None:
-                values = eqx.tree_at(lambda m: m.friction, values, jnp.full(model.friction.shape, friction))
+                values = eqx.tree_at(lambda m: m.friction, values, np.full(model.friction.shape, friction))
             if model.loads is not None:
-                values = eqx.tree_at(lambda m: m.loads, values, jnp.broadcast_to(other, model.loads.shape))
-            return np.asarray(jax.flatten_util.ravel_pytree(values)[0])[sought]
+                values = eqx.tree_at(lambda m: m.loads, values, np.broadcast_to(other, model.loads.shape))
+            return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(values)])[sought]
 
         self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0, 0.0)
         self.strength = layout(high, stored, high, GROWTH)
