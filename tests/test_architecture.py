@@ -1,6 +1,7 @@
 """The layout is the architecture: imports point down only, and every side effect has one home."""
 
 import ast
+import importlib
 import os
 import re
 import subprocess
@@ -37,6 +38,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
 SIDE_EFFECTS = {
     r"(?<![\w.])print\(": {"cli"},
     r"sys\.exit": {"cli"},
@@ -72,6 +74,14 @@ def test_side_effects_stay_in_their_rooms(path):
     code = ast.unparse(ast.parse(path.read_text()))
     for effect, homes in SIDE_EFFECTS.items():
         assert room(path) in homes or not re.search(effect, code), f"{effect} in {path.name}"
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.name)
+def test_benchmarks_import_what_there_is(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fnode"):
+            module = importlib.import_module(str(node.module))
+            assert not [alias.name for alias in node.names if not hasattr(module, alias.name)]
 
 
 def test_nothing_happens_on_import():
