@@ -13,7 +13,7 @@ from fnode.errors import InputError
 from fnode.field import AbstractAcceleration
 from fnode.models import RolledOut
 from fnode.solvers import RK4
-from fnode.systems import DoublePendulum, MassSpringDamper, simulate
+from fnode.systems import DoublePendulum, MassSpringDamper, TripleMassSpringDamper, simulate
 from fnode.training import estimated_start
 from fnode.trajectory import State, Trajectory
 
@@ -119,6 +119,22 @@ def test_a_member_that_leaves_for_good_does_not_spoil_the_prediction(model, swin
 def test_samples_further_apart_than_the_data_get_as_many_more_steps(model, swing):
     fine, coarse = model.simulate(swing, until=1.0), model.simulate(swing, until=1.0, dt=5 * model.dt)
     np.testing.assert_allclose(coarse.states, fine.states[::5], rtol=1e-6, atol=1e-7)
+
+
+def test_a_model_that_is_a_little_wrong_still_tells_the_start_better_than_the_first_sample():
+    """It follows all samples within their noise, but from a start that makes up for its error."""
+    system, rng = TripleMassSpringDamper(), np.random.default_rng(3)
+    rolled = RolledOut(TripleMassSpringDamper(stiffnesses=(51.0, 50.0, 50.0)), RK4)
+    true = simulate(system, 0.01 * jnp.arange(300), start=system.protocol.start)
+    noise = 0.01 * np.std(np.asarray(true.states), axis=0)
+    closer = []
+    for _ in range(3):
+        states = jnp.asarray(np.asarray(true.states) + noise * rng.normal(size=true.states.shape))
+        noisy = dataclasses.replace(true, x=State(*jnp.split(states, 2, axis=1)))
+        found = estimated_start(rolled, noisy, noisy.start, noise)
+        miss = [np.linalg.norm((np.concatenate([x.q, x.v]) - true.states[0]) / noise) for x in (noisy.start, found)]
+        closer.append(miss[0] / miss[1])
+    assert np.median(closer) > 2
 
 
 @pytest.mark.parametrize("measured", ["positions and velocities", "positions"])

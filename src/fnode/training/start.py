@@ -4,6 +4,7 @@ import math
 
 import equinox as eqx
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
@@ -14,6 +15,7 @@ from fnode.trajectory import State, Trajectory
 
 SHORTEST, MOST = 8, 1000  # samples that tell of a start
 MARGIN = 1.1  # of the mean squared miss, in units of the noise, for the noise itself is an estimate
+APART = 2.5  # deviations
 SOLVER = LeastSquares(iterations=15, tolerance=1e-3)
 
 
@@ -30,25 +32,39 @@ def estimated_start(rolled: RolledOut, measured: Trajectory, guess: State, noise
     """The start from which the rollout of a model meets noisy samples best, by least squares.
 
     First only a few samples count, then twice as many and so on, as long as the model follows them within the `noise`
-    of each column (infinite where nothing was measured; samples may be nan). A model that follows none leaves the
-    guess as it is.
+    of each column (infinite where nothing was measured; samples may be nan) and the start stays where fewer samples
+    put it, as far as their noise lets them tell: more of them tell it better, but over a longer way the error of the
+    model counts more (Lepski, 1991). A model that follows none leaves the guess as it is.
     """
     measured = measured[:MOST]
     if len(measured) < SHORTEST:
         return guess
     noise, states = jnp.asarray(noise), measured.states
     lengths = [SHORTEST * 2**k for k in range(math.ceil(math.log2(len(measured) / SHORTEST)))] + [len(measured)]
+    told: list[tuple[np.ndarray, np.ndarray]] = []  # starts by fewer samples, and how far off these may be
     for length in lengths:
         seen = jnp.where(jnp.arange(len(measured))[:, None] < length, states, jnp.nan)
         shot = jax.tree.map(lambda leaf: leaf[None], Shot(measured.ts, seen, measured.u, noise))
         found = SOLVER.minimise(guess, _Miss(rolled), shot, ridge=0.0).model
         counted = int(jnp.sum(~jnp.isnan(seen) & jnp.isfinite(noise)))
-        missed = float(jnp.sum(_Miss(rolled)(found, jax.tree.map(lambda leaf: leaf[0], shot)) ** 2))
+        place, missed, deviation = (np.asarray(value) for value in _told(_Miss(rolled), found, shot))
         # Noise alone would miss about as many squares as there are numbers, three deviations more at most.
         if counted == 0 or not missed <= MARGIN * counted + 3 * math.sqrt(2 * counted):
             break
+        if any((np.abs(place - before) > APART * possible).any() for before, possible in told):
+            break
+        told.append((place, deviation))
         guess = found
     return guess
+
+
+@eqx.filter_jit
+def _told(miss: _Miss, start: State, shot: Shot):
+    """A start as one row of numbers, the sum of squared misses, and the standard deviations of the row."""
+    row, unflatten = jax.flatten_util.ravel_pytree(start)
+    window = jax.tree.map(lambda leaf: leaf[0], shot)
+    slope = jax.jacfwd(lambda row: miss(unflatten(row), window))(row)
+    return row, jnp.sum(miss(start, window) ** 2), jnp.sqrt(jnp.diag(jnp.linalg.pinv(slope.T @ slope, hermitian=True)))
 
 
 def noise_of(measured, smooth) -> np.ndarray:
