@@ -1,14 +1,15 @@
 """Explicit Runge-Kutta schemes: each is a table of coefficients for one step function."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
-from fnode.field import AbstractField
 from fnode.solvers._base import AbstractFixedStep, advance
-from fnode.trajectory import State
 
-LARGE = 100  # operations of a field: networks have fewer, energies that are differentiated have more
+LARGE = 150  # operations of a field: networks have fewer, energies that are differentiated have more
 
 
 class RungeKutta(AbstractFixedStep):
@@ -43,7 +44,7 @@ class RungeKutta(AbstractFixedStep):
         return advance(x, dt, total)
 
 
-def _is_large(field: AbstractField, t, x: State, u) -> bool:
+def _is_large(field: Callable, t, x: PyTree, u) -> bool:
     """Whether a field takes longer to compile than a loop around it takes to run."""
     return len(jax.make_jaxpr(lambda t, x, u: field(t, x, u))(t, x, u).eqns) > LARGE
 
