@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import equinox as eqx
 import jax
@@ -74,19 +74,25 @@ def _descending(problem: Problem, network: Network, begin: Callable[[Fold], Abst
         problem.seconds_compile += solution.seconds_compile
         return solution
 
+    def descent(model: AbstractField, ridges: Sequence[float], fold: Fold) -> list[Solution]:
+        solutions = []
+        for ridge in ridges:
+            solutions.append(improve(model, ridge, fold))
+            model = solutions[-1].model
+        return solutions
+
     fitted = [begin(fold) for fold in problem.folds]
     for number, ridge in enumerate(ridges):
         began = time.perf_counter()
         fitted = [improve(field, ridge, fold).model for field, fold in zip(fitted, problem.folds, strict=True)]
         (errors,) = problem.judge([[field] for field in fitted])
 
-        def fit(fold: Fold, number=number) -> tuple[AbstractField, np.ndarray]:
-            model, history = begin(fold), []
-            for ridge in ridges[: number + 1]:
-                solution = improve(model, ridge, fold)
-                model = solution.model
-                history.append(solution.history)
-            return model, np.concatenate(history)
+        def fit(fold: Fold, number=number, fitted=tuple(fitted)) -> tuple[AbstractField, np.ndarray]:
+            # A fit may end in a valley that is not the deepest: those to parts of the data lead to others.
+            ways = [descent(begin(fold), ridges[: number + 1], fold)]
+            ways += [descent(field, ridges[number : number + 1], fold) for field in fitted]
+            solutions = min(ways, key=lambda way: way[-1].cost if math.isfinite(way[-1].cost) else math.inf)
+            return solutions[-1].model, np.concatenate([solution.history for solution in solutions])
 
         verdict = Verdict(network, ridge, errors, seconds=time.perf_counter() - began)
         yield Candidate(verdict, tuple(fitted), fit)

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
@@ -29,6 +30,7 @@ NETWORKS: tuple[Network, ...] = (
 )
 """From the one whose form holds outside the data to the one that is free."""
 FINE = 1e-2  # relative squared error of a library, alone or with a network, at which networks alone are not tried
+ATTEMPTS = 3  # of a network on clean data that is fair but not good: it may be in a valley of its own
 FAIR = 0.05  # relative squared error at which a learned Lagrangian is trusted rather than freer networks tried
 
 
@@ -144,6 +146,10 @@ def _random(
         if network.structure not in structures or twice:
             continue
         yield from networks(problem, network, key)
+        for again in range(1, ATTEMPTS):
+            if problem.noisy or _reached(tried, problem.good) or not _reached(tried, FAIR):
+                break
+            yield from networks(problem, network, jax.random.fold_in(key, again))
         if _reached(tried, FAIR if network.structure == "lagrangian" else problem.good):
             return
 
