@@ -117,8 +117,9 @@ def fit(
 
     def advance(progress: Progress, fixed, keys, until) -> Progress:
         def epoch_of_all(progress):
-            trained, state, losses = jax.vmap(one_epoch, in_axes=(0, 0, 0, 0, None))(
-                progress.trained, progress.optimiser, fixed, keys, progress.epoch
+            # One seed after the other: the weights of one fit into a core's cache, those of all do not.
+            trained, state, losses = jax.lax.map(
+                lambda seed: one_epoch(*seed, progress.epoch), (progress.trained, progress.optimiser, fixed, keys)
             )
             losses = losses.astype(wide)
             good = jnp.isfinite(losses)
