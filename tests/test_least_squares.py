@@ -12,7 +12,7 @@ import scipy.optimize
 
 from fnode.config import Network
 from fnode.field import AbstractAcceleration
-from fnode.models import Library, Resistance, Scaler, empty_library, is_trainable, of_joints
+from fnode.models import LNN, Library, Resistance, Scaler, empty_library, is_trainable, of_degree, of_joints, trimmed
 from fnode.solvers import RK4, rollout
 from fnode.structures import fresh
 from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
@@ -247,7 +247,7 @@ def accelerations(field, x, u=None):
 
 @eqx.filter_jit
 def balances(field, x, a):
-    return jax.vmap(lambda x, a: field.mass_matrix(x.q) @ a - field.forces(x))(x, a)
+    return jax.vmap(lambda x, a: field.mass_matrix(x.q) @ a - field.balance(x)[1])(x, a)
 
 
 def library(system, degree, samples):
@@ -266,11 +266,30 @@ def test_the_balance_of_forces_is_its_design_times_the_coefficients(friction, co
     coefficients = jnp.asarray(RNG.normal(size=zeros.size))
     found = eqx.combine(unflatten(coefficients), fixed)
     x, a, u = State(*jnp.asarray(RNG.normal(size=(2, 2)))), *jnp.asarray(RNG.normal(size=(2, 2)))
-    balance = found.inertia(x, u) @ a - found.forces(x, u)
-    np.testing.assert_allclose(found.design(x, a, u) @ coefficients, balance, rtol=1e-11)
-    np.testing.assert_allclose(
-        found.acceleration(0.0, x, u), np.linalg.solve(found.inertia(x, u), found.forces(x, u)), rtol=1e-11
-    )
+    inertia, forces = found.balance(x, u)
+    np.testing.assert_allclose(found.design(x, a, u) @ coefficients, inertia @ a - forces, rtol=1e-11)
+    np.testing.assert_allclose(found.acceleration(0.0, x, u), np.linalg.solve(inertia, forces), rtol=1e-11)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 3])
+def test_without_dampers_a_library_moves_by_the_euler_lagrange_equation(degree):
+    columns = Columns((Column("a", "rad", angle=True), Column("b", "m")), parameters=(Column("p", "kg"),))
+    empty = fresh(Network(structure="library", degree=degree), columns, jax.random.key(0))
+    mass, potential = (jnp.asarray(RNG.normal(size=leaf.shape)) for leaf in (empty.mass, empty.potential))
+    mass = mass.at[:, 0].set(jnp.array([9.0, 1.0, 9.0]))  # far from singular
+    found = eqx.tree_at(lambda m: (m.mass, m.potential), empty, (mass, potential))
+    x, u = State(*jnp.asarray(RNG.normal(size=(2, 2)))), jnp.array([0.7])
+
+    def lagrangian(q, v, u):
+        return 0.5 * v @ found.mass_matrix(q, u) @ v - potential @ found.stored(found.variables(q, u))
+
+    expected = LNN(lagrangian).acceleration(0.0, x, u)
+    np.testing.assert_allclose(found.acceleration(0.0, x, u), expected, rtol=1e-6)
+    low = trimmed(found, max(0, degree - 1))
+    kept = of_degree(found, max(0, degree - 1))
+    whole = jax.tree.map(lambda leaf, mark: leaf * mark, *(eqx.filter(m, is_trainable(found)) for m in (found, kept)))
+    whole = eqx.combine(whole, found)
+    np.testing.assert_allclose(low.acceleration(0.0, x, u), whole.acceleration(0.0, x, u), rtol=1e-10)
 
 
 class Wedged(AbstractAcceleration):

@@ -77,10 +77,10 @@ def test_recipes_know_no_system():
 def test_the_ranking_is_sorted_and_the_chosen_one_about_the_best(runs):
     for done in runs.values():
         found = done.trained[0].seeds[0]
-        errors = [verdict.worst for verdict in found.ranking]
-        assert errors == sorted(errors)
-        own = min(v.worst for v in found.ranking if v.network == found.network)
-        assert own <= selection.AS_GOOD * errors[0]
+        merits = [verdict.merit for verdict in found.ranking]
+        assert merits == sorted(merits)
+        own = min(v.merit for v in found.ranking if v.network == found.network)
+        assert own <= selection.AS_GOOD * merits[0]
 
 
 def test_the_test_part_never_matters(swing, runs):

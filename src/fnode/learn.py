@@ -39,7 +39,7 @@ from fnode.selection import NOISY, Part, Verdict, select
 from fnode.solvers import enough_substeps, solver_named
 from fnode.streaming import fit_streamed
 from fnode.systems import AbstractSystem
-from fnode.training import Fit, Labelled, Progress, derivative_residual, fit, noise_of
+from fnode.training import Fit, Progress, fit, noise_of
 from fnode.trajectory import Columns, State, Trajectory
 
 WINDOWS = 4  # stretches of each training part whose rollouts choose among seeds
@@ -212,15 +212,11 @@ def _substeps(config: Config, prepared: Prepared, field: AbstractField | Abstrac
         return 1
     known = training_samples(config, prepared)[0]
     seen = jax.tree.map(lambda leaf: leaf[:: math.ceil(len(known.t) / STATES)], known)
-    missed = np.asarray(_residuals(field, seen))
+    rates = _rates(field, seen.t, seen.x, seen.u)
+    missed = np.asarray(rates.q if prepared.recordings[0].truth.columns.first_order else rates.v) - seen.rate
     own = float(np.sqrt(np.mean(missed**2 / np.maximum(np.var(np.asarray(seen.rate), axis=0), 1e-24))))
     solver, tolerance = solver_named(config.rollout.solver), max(ERROR, SHARE * own)
-    return enough_substeps(field, solver, seen.t, seen.x, seen.u, dt, tolerance)
-
-
-@eqx.filter_jit
-def _residuals(field: AbstractField, samples: Labelled):
-    return jax.vmap(lambda sample: derivative_residual(field, sample))(samples)
+    return enough_substeps(field, solver, seen.t, seen.x, seen.u, rates, dt, tolerance)
 
 
 def train(config: Config, prepared: Prepared, start: int, watch: Watch) -> tuple[Learned, ...]:

@@ -12,6 +12,8 @@ from fnode.cli._processes import Coordinator, Processes, Rank, join
 from fnode.cli._shared import Settings, app, console, prepare_jax, progress_bar, system_settings
 from fnode.errors import InputError
 
+WELL = 0.05  # relative squared error of the worst held-out window up to which nothing need be said
+
 
 @app.command()
 def learn(
@@ -147,10 +149,10 @@ def _trust(verdict) -> list[str]:
     """What was chosen, how well it foretold windows it was not fitted to, and a warning where that is not well."""
     if verdict is None:
         return []
-    from fnode.selection import FAIR, describe
+    from fnode.selection import describe
 
     off = f"off by {_percent('at most', verdict.worst**0.5)} of their motion"
-    good = verdict.worst <= FAIR
+    good = verdict.worst <= WELL
     lines = [
         f"structure: {describe(verdict)}; held-out windows {off if math.isfinite(verdict.worst) else 'left for good'}"
     ]

@@ -6,7 +6,7 @@ from fnode.models.fnode import FNODE, observation
 from fnode.models.forecaster import AbstractForecaster, RolledOut
 from fnode.models.hnn import HNN
 from fnode.models.lagrangian import LearnedLagrangian
-from fnode.models.library import Library, Load, Resistance, empty_library, of_joints
+from fnode.models.library import Library, Load, Resistance, empty_library, of_degree, of_joints, trimmed
 from fnode.models.library_network import LibraryNetwork
 from fnode.models.lnn import LNN
 from fnode.models.lstm import LSTM
@@ -40,7 +40,9 @@ __all__ = [
     "is_trainable",
     "learned_rates",
     "observation",
+    "of_degree",
     "of_joints",
     "perceptron",
     "rate_observation",
+    "trimmed",
 ]

@@ -68,15 +68,15 @@ class LearnedLagrangian(AbstractAcceleration):
         scale = self.targets.spread
         v = x.v / scale
 
-        def momentum(q):
-            return self.coefficients(q, u)[0] @ v
+        def energies(q):
+            mass, drag, push = self.coefficients(q, u)
+            return (mass, self.stored(q, u)), (mass, drag, push)
 
-        def lagrangian(q):
-            return 0.5 * v @ self.coefficients(q, u)[0] @ v - self.stored(q, u)
-
-        mass, drag, push = self.coefficients(x.q, u)
+        # All from one pass: programs that go through the networks once per term take much longer to compile.
+        (turning, rising), (mass, drag, push) = jax.jacfwd(energies, has_aux=True)(x.q)
         pushes = jnp.zeros(0) if u is None else u[: self.inputs.mean.shape[0]] / self.inputs.spread
-        force = scale * jax.grad(lagrangian)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag @ v + push @ pushes
+        lift = scale * (0.5 * jnp.einsum("i,ijk,j->k", v, turning, v) - rising)
+        force = lift - jnp.einsum("ijk,j,k->i", turning, v, x.v) - drag @ v + push @ pushes
         return scale * solve(mass, force)
 
 

@@ -1,5 +1,6 @@
 """A Lagrangian written in products of elementary functions: structure that holds outside the data."""
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 
@@ -54,7 +55,8 @@ class Basis(eqx.Module):
                 waves = jnp.stack([jnp.cos(multiples * variables[i]), jnp.sin(multiples * variables[i])], axis=1)
                 table = jnp.concatenate([jnp.ones(1, variables.dtype), waves.reshape(-1)])
             else:
-                table = jnp.cumprod(jnp.concatenate([jnp.ones(1, variables.dtype), jnp.full(highest, plain[i])]))
+                powers = itertools.accumulate([jnp.ones_like(plain[i]), *[plain[i]] * highest], jnp.multiply)
+                table = jnp.stack(list(powers))
             value = value * table[codes]
         return value
 
@@ -157,7 +159,7 @@ class Library(AbstractAcceleration):
     friction: Float[Array, "joints kinds"] | None
     loads: Float[Array, "joints forms terms"] | None
     basis: Basis
-    stored: Basis  # of the potential energy
+    stored: Basis  # of the potential energy; begins with the terms of the other
     resistance: Resistance | None
     load: Load | None
     inputs: int = eqx.field(static=True)
@@ -176,49 +178,54 @@ class Library(AbstractAcceleration):
     def mass_matrix(self, q, u=None):
         return symmetric(self.mass @ self.basis(self.variables(q, u)), q.shape[0])
 
-    def forces(self, x, u=None):
-        """All that `M q''` must balance: potential, gyroscopic and dissipative forces, and inputs."""
+    def slopes(self, q, u=None):
+        """Values of all terms, and their slopes in the coordinates; those of the basis come first."""
 
-        def momentum(q):
-            return self.mass_matrix(q, u) @ x.v
+        def values(q):
+            found = self.stored(self.variables(q, u))
+            return found, found
 
-        def stored(q):
-            return 0.5 * x.v @ self.mass_matrix(q, u) @ x.v - self.potential @ self.stored(self.variables(q, u))
+        slopes, found = jax.jacfwd(values, has_aux=True)(q)
+        return found, slopes
 
-        values = self.basis(self.variables(x.q, u))
-        drag = symmetric(self.damping @ values, x.q.shape[0]) @ x.v
-        pushed = (self.push @ values) @ u[: self.inputs] if self.inputs and u is not None else 0.0
-        if self.resistance is not None and self.friction is not None:
-            drag += self.resistance.forces(jnp.sum(self.friction * self.resistance(x.v), axis=1), x.q.shape[0])
-        if self.load is not None:
-            drag += self.rubbing(x, jnp.zeros_like(x.v), u)
-        return jax.grad(stored)(x.q) - jax.jvp(momentum, (x.q,), (x.v,))[1] - drag + pushed
-
-    def rubbing(self, x, a, u=None):
-        """The forces of friction that go with the load, at given accelerations."""
+    def rubbing(self, x, a, values, u=None):
+        """The forces of friction that go with the load, at given accelerations and values of the basis."""
         if self.load is None or self.loads is None:
             return jnp.zeros_like(x.v)
-        values = self.basis(self.variables(x.q, u))
         carried = (self.loads @ values) @ self.load.carried(x.v, a)
         return self.load.resistance.forces(self.load.friction(x.v, u, values) * carried, x.v.shape[0])
 
-    def inertia(self, x, u=None):
-        """What multiplies accelerations: masses, and friction that goes with a load."""
-        mass = self.mass_matrix(x.q, u)
-        if self.load is None:
-            return mass
-        return mass + jax.jacfwd(lambda a: self.rubbing(x, a, u))(jnp.zeros_like(x.v))
+    def balance(self, x, u=None):
+        """What multiplies accelerations, masses and friction that goes with a load; and all that this must balance:
+        potential, gyroscopic and dissipative forces, and inputs."""
+        n, count = x.q.shape[0], len(self.basis.terms)
+        stored, slopes = self.slopes(x.q, u)
+        values = stored[:count]
+        mass = symmetric(self.mass @ values, n)
+        turning = self.mass @ slopes[:count]  # of the entries of the mass matrix, with every coordinate
+        lift = 0.5 * self._products(x.v) @ turning - self.potential @ slopes
+        drag = symmetric(turning @ x.v + self.damping @ values, n) @ x.v
+        if self.resistance is not None and self.friction is not None:
+            drag += self.resistance.forces(jnp.sum(self.friction * self.resistance(x.v), axis=1), n)
+        if self.load is not None:
+            drag += self.rubbing(x, jnp.zeros_like(x.v), values, u)
+            mass += jax.jacfwd(lambda a: self.rubbing(x, a, values, u))(jnp.zeros_like(x.v))
+        pushed = (self.push @ values) @ u[: self.inputs] if self.inputs and u is not None else 0.0
+        return mass, lift - drag + pushed
+
+    def _products(self, v):
+        """`v M v` is this times the entries of `M` on and above its diagonal."""
+        rows, columns = np.triu_indices(v.shape[0])
+        return np.where(rows == columns, 1.0, 2.0) * v[rows] * v[columns]
 
     def design(self, x, a, u=None):
         """The slope of `M q''` less all forces in every coefficient, in the order of the fields.
 
         The balance is linear: along a true motion, this times the coefficients is zero.
         """
-        n, variables = x.q.shape[0], self.variables(x.q, u)
-        values = self.basis(variables)
-        slopes, stored = (
-            jax.jacfwd(lambda q, basis=basis: basis(self.variables(q, u)))(x.q) for basis in (self.basis, self.stored)
-        )
+        n, count = x.q.shape[0], len(self.basis.terms)
+        found, stored = self.slopes(x.q, u)
+        values, slopes = found[:count], stored[:count]
         units = jax.vmap(lambda entries: symmetric(entries, n))(jnp.eye(self.mass.shape[0]))
         inertia, momentum = ((units @ rates).T[..., None] for rates in (a, x.v))  # coordinates, pairs, one
         energy = 0.5 * (x.v @ momentum[..., 0])[:, None] * slopes.T[:, None, :]
@@ -235,7 +242,7 @@ class Library(AbstractAcceleration):
         return jnp.concatenate([part.reshape(n, -1) for part in parts], axis=1)
 
     def acceleration(self, t, x, u=None):
-        return solve(self.inertia(x, u), self.forces(x, u))
+        return solve(*self.balance(x, u))
 
 
 def of_joints(library: Library) -> Library:
@@ -273,6 +280,37 @@ def of_joints(library: Library) -> Library:
         library,
         (masses, lifted, jnp.broadcast_to(plain, library.damping.shape), push),
     )
+    return _with_all_friction(mask)
+
+
+def trimmed(library: Library, degree: int) -> Library:
+    """The library without its terms above a degree."""
+    turns, scaler = library.basis.turns, library.basis.scaler
+    basis, stored = (Basis(scaler, terms(d, turns), turns) for d in (degree, max(2, degree)))
+    count = len(basis.terms)  # lower terms come first
+    return dataclasses.replace(
+        library,
+        mass=library.mass[:, :count],
+        potential=library.potential[: len(stored.terms)],
+        damping=library.damping[:, :count],
+        push=library.push[..., :count],
+        loads=None if library.loads is None else library.loads[..., :count],
+        basis=basis,
+        stored=stored,
+    )
+
+
+def of_degree(library: Library, degree: int) -> Library:
+    """Which coefficients of a library are left when it is trimmed; the others are false."""
+    low = library.basis.orders <= degree
+    masses, push = (np.broadcast_to(low, leaf.shape) for leaf in (library.mass, library.push))
+    lifted = library.stored.orders <= max(2, degree)
+    mask = eqx.tree_at(lambda m: (m.mass, m.potential, m.damping, m.push), library, (masses, lifted, masses, push))
+    mask = _with_all_friction(mask)
+    return mask if mask.loads is None else eqx.tree_at(lambda m: m.loads, mask, np.broadcast_to(low, mask.loads.shape))
+
+
+def _with_all_friction(mask: Library) -> Library:
     if mask.friction is not None:
         mask = eqx.tree_at(lambda m: m.friction, mask, jnp.ones_like(mask.friction, bool))
     return mask if mask.loads is None else eqx.tree_at(lambda m: m.loads, mask, jnp.ones_like(mask.loads, bool))

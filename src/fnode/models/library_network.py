@@ -42,4 +42,5 @@ class LibraryNetwork(AbstractAcceleration):
     def acceleration(self, t, x, u=None):
         shown = self.features.standardise(observation(x, u, "state", self.turns))
         missing = self.targets.spread * self.network(shown)
-        return solve(self.library.inertia(x, u), self.library.forces(x, u) + missing)
+        mass, forces = self.library.balance(x, u)
+        return solve(mass, forces + missing)

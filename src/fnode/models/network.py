@@ -8,7 +8,7 @@ from jaxtyping import PRNGKeyArray
 
 def perceptron(inputs: int, outputs: int, *, width: int, depth: int, key: PRNGKeyArray) -> eqx.nn.MLP:
     """`depth` hidden layers of `width` tanh neurons, Xavier-normal weights, zero biases."""
-    network = eqx.nn.MLP(inputs, outputs, width, depth, activation=jnp.tanh, key=key)
+    network = eqx.filter_eval_shape(eqx.nn.MLP, inputs, outputs, width, depth, activation=jnp.tanh, key=key)
     weights = [layer.weight for layer in network.layers]
     keys = jax.random.split(key, len(weights))
     xavier = jax.nn.initializers.glorot_normal(in_axis=1, out_axis=0)

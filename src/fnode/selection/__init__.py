@@ -3,11 +3,10 @@
 from fnode.selection.candidate import AS_GOOD, LINEAR, Candidate, Verdict, best_of, describe, merit
 from fnode.selection.folds import Fold, Part, folds
 from fnode.selection.problem import NOISY, Problem
-from fnode.selection.select import FAIR, Choice, select
+from fnode.selection.select import Choice, select
 
 __all__ = [
     "AS_GOOD",
-    "FAIR",
     "LINEAR",
     "NOISY",
     "Candidate",

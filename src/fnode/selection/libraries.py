@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from fnode.config import Network
-from fnode.models import Library, is_trainable, of_joints
+from fnode.models import Library, is_trainable, of_degree, of_joints, trimmed
 from fnode.selection.candidate import AS_GOOD, Candidate, Verdict, merit
 from fnode.selection.folds import Fold
 from fnode.selection.problem import Problem, steep
@@ -22,19 +22,25 @@ DEGREES = (1, 2, 3, 4, 6, 8, 10)
 PRUNINGS = 16  # numbers of coefficients that are tried, beside the ridges
 MOST_COEFFICIENTS = 500  # beyond, a library is neither cheap nor well determined
 MOST_VALUES = 2e8  # of a library's design, all terms of its degree counted: 1.6 GB
+SHARED, MOST_SHARED = 2, 2000  # lower degrees are fitted in the programs of this one, if it has no more coefficients
 HOPELESS = 4  # times that more terms brought nothing where no rollout stayed at all
 FEW = 4  # of steep candidates, whose rollouts take long, those that foretell held-out labels best
 EXACT = 1e-12  # relative squared error of a rollout that nothing can better
 
 
-def _affordable(problem: Problem, network: Network) -> bool:
-    """Whether a library has no more coefficients than are cheap, and well determined by the samples."""
+def _coefficients(problem: Problem, network: Network) -> int:
+    """How many coefficients a library has, all terms of its degree counted."""
 
-    def coefficients():
+    def leaves():
         model = fresh(network, problem.columns, jax.random.key(0))
         return jax.tree.leaves(eqx.filter(model, is_trainable(model)))
 
-    count = sum(leaf.size for leaf in jax.eval_shape(coefficients))
+    return sum(leaf.size for leaf in jax.eval_shape(leaves))
+
+
+def _affordable(problem: Problem, network: Network) -> bool:
+    """Whether a library has no more coefficients than are cheap, and well determined by the samples."""
+    count = _coefficients(problem, network)
     if count * problem.samples.rate.size > MOST_VALUES:
         return False
     if network.joints:
@@ -76,13 +82,18 @@ def libraries(
 def _library(problem: Problem, network: Network) -> Candidate:
     """The best ridge, or number of coefficients, of a library of one degree."""
     began = time.perf_counter()
-    model = _model(problem, network)
-    fit = LibraryFit(model, problem.plain, of_joints(model) if network.joints else None)
+    model = _model(problem, _shared(problem, network))
+    allowed = of_joints(model) if network.joints else of_degree(model, network.degree)
+    fit = LibraryFit(model, problem.plain, allowed)
     sizes = [int(size) for size in np.unique(np.round(np.geomspace(min(3, fit.size), fit.size, PRUNINGS)))]
+    sizes += [fit.size] * (PRUNINGS - len(sizes))  # as many for all: another number would be another program
 
     def fields(fold: Fold) -> list[Library]:
         used = problem.used(fold)
         return [*fit.solve(RIDGES, used), *fit.prune(sizes, used)]
+
+    def trim(field: Library) -> Library:
+        return field if model.load is not None else trimmed(field, network.degree)
 
     fitted = [fields(fold) for fold in problem.folds]
     numbers = list(range(len(fitted[0])))
@@ -98,8 +109,15 @@ def _library(problem: Problem, network: Network) -> Candidate:
     kept = fit.size if ridge else sizes[number - len(RIDGES)]
     verdict = Verdict(network, ridge, judged[number], kept=kept, seconds=time.perf_counter() - began)
     return Candidate(
-        verdict, tuple(found[number] for found in fitted), lambda fold: (fields(fold)[number], np.zeros(0))
+        verdict, tuple(trim(found[number]) for found in fitted), lambda fold: (trim(fields(fold)[number]), np.zeros(0))
     )
+
+
+def _shared(problem: Problem, network: Network) -> Network:
+    """The library that a library is part of and whose compiled programs serve for it."""
+    wide = network.model_copy(update={"degree": max(SHARED, network.degree)})
+    shares = network.friction != "load" and _coefficients(problem, wide) <= MOST_SHARED
+    return wide if shares else network
 
 
 def _model(problem: Problem, network: Network) -> Library:

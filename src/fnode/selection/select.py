@@ -31,7 +31,8 @@ NETWORKS: tuple[Network, ...] = (
 """From the one whose form holds outside the data to the one that is free."""
 FINE = 1e-2  # relative squared error of a library, alone or with a network, at which networks alone are not tried
 ATTEMPTS = 3  # of a network on clean data that is fair but not good: it may be in a valley of its own
-FAIR = 0.05  # relative squared error at which a learned Lagrangian is trusted rather than freer networks tried
+ALIKE = 10.0  # two attempts whose merits differ by less than this factor tell what a network can do
+FAIR = 1e-2  # merit at which a learned Lagrangian is trusted rather than freer networks tried
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,12 +146,15 @@ def _random(
         twice = network.structure == "linear_skip" and network.angles == "sincos" and not turning
         if network.structure not in structures or twice:
             continue
-        yield from networks(problem, network, key)
-        for again in range(1, ATTEMPTS):
-            if problem.noisy or _reached(tried, problem.good) or not _reached(tried, FAIR):
+        merits = []
+        for attempt in range(ATTEMPTS):
+            before = len(tried)
+            yield from networks(problem, network, jax.random.fold_in(key, attempt) if attempt else key)
+            merits.append(min(candidate.verdict.merit for candidate in tried[before:]))
+            alike = sum(merit <= ALIKE * min(merits) for merit in merits) > 1
+            if problem.noisy or alike or _reached(tried, problem.good) or min(merits) > FAIR:
                 break
-            yield from networks(problem, network, jax.random.fold_in(key, again))
-        if _reached(tried, FAIR if network.structure == "lagrangian" else problem.good):
+        if _reached(tried, problem.good) or (network.structure == "lagrangian" and min(merits) <= FAIR):
             return
 
 

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from fnode.solvers._base import AbstractFixedStep, advance
 
-LARGE = 150  # operations of a field: networks have fewer, energies that are differentiated have more
+LARGE = 60  # operations of a field: networks have fewer, energies that are differentiated have more
 
 
 class RungeKutta(AbstractFixedStep):

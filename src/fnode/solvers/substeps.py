@@ -27,30 +27,32 @@ def refined(solver: AbstractSolver, count: int) -> AbstractSolver:
     return Substeps(solver, count) if count > 1 and isinstance(solver, AbstractFixedStep) else solver
 
 
-def enough_substeps(field: AbstractField, solver: AbstractSolver, t, x: State, u, dt, tolerance: float) -> int:
+def enough_substeps(
+    field: AbstractField, solver: AbstractSolver, t, x: State, u, rates: State, dt, tolerance: float
+) -> int:
     """The fewest steps per interval `dt` after which twice as many change little, by powers of two up to 32.
 
-    Seen from many states (`t`, `x` and inputs `u` with a leading axis), the change per time, relative to the spread of
-    the rates, is at most `tolerance` in the root mean square.
+    Seen from many states (`t`, `x`, inputs `u` and the field's `rates` there, with a leading axis), the change per
+    time, relative to the spread of the rates, is at most `tolerance` in the root mean square.
     """
     if not isinstance(solver, AbstractFixedStep):
         return 1
     count = 1
-    while count < MOST and not float(_change(field, solver, t, x, u, dt, jnp.array(count))) <= tolerance:
+    while count < MOST and not float(_change(field, solver, t, x, u, rates, dt, jnp.array(count))) <= tolerance:
         count *= 2
     return count
 
 
 @eqx.filter_jit
-def _change(field, solver: AbstractFixedStep, t, x, u, dt, count):
+def _change(field, solver: AbstractFixedStep, t, x, u, rates, dt, count):
     def one(t, x, u):
         def after(count):
             h = dt / count
             return jax.lax.fori_loop(0, count, lambda k, x: solver.step(field, t + k * h, x, h, lambda _: u), x)
 
         reached = jax.lax.map(after, jnp.array([count, 2 * count]))
-        return jax.tree.map(lambda ends: (ends[1] - ends[0]) / dt, reached), field(t, x, u)
+        return jax.tree.map(lambda ends: (ends[1] - ends[0]) / dt, reached)
 
-    change, rate = jax.vmap(one, in_axes=(0, 0, None if u is None else 0))(t, x, u)
-    relative = jax.tree.map(lambda c, r: jnp.mean((c / jnp.maximum(jnp.std(r, axis=0), 1e-12)) ** 2), change, rate)
+    change = jax.vmap(one, in_axes=(0, 0, None if u is None else 0))(t, x, u)
+    relative = jax.tree.map(lambda c, r: jnp.mean((c / jnp.maximum(jnp.std(r, axis=0), 1e-12)) ** 2), change, rates)
     return jnp.sqrt(jnp.max(jnp.stack(jax.tree.leaves(relative))))

@@ -97,7 +97,8 @@ def fit(
         losses = jax.vmap(lambda sample: loss(model, sample))(jax.tree.map(lambda leaf: leaf[rows], samples))
         return jnp.mean(losses) if used is None else jnp.sum(losses * used) / jnp.sum(used)
 
-    def one_epoch(trained, state, fixed, key, epoch):
+    def one_epoch(seed, epoch):
+        trained, state, fixed, key = seed
         order = jax.random.permutation(jax.random.fold_in(key, epoch), count)
         batches, used = _batches(order, batch)
         rate = optimiser.rate(epoch)
@@ -119,7 +120,7 @@ def fit(
         def epoch_of_all(progress):
             # One seed after the other: the weights of one fit into a core's cache, those of all do not.
             trained, state, losses = jax.lax.map(
-                lambda seed: one_epoch(*seed, progress.epoch), (progress.trained, progress.optimiser, fixed, keys)
+                lambda seed: one_epoch(seed, progress.epoch), (progress.trained, progress.optimiser, fixed, keys)
             )
             losses = losses.astype(wide)
             good = jnp.isfinite(losses)

@@ -90,7 +90,7 @@ class LeastSquares:
         trained, fixed = eqx.partition(model, is_trainable(model))
         start, unflatten = jax.flatten_util.ravel_pytree(trained)
         felt = jnp.ones_like(start) if strength is None else jax.flatten_util.ravel_pytree(strength)[0]
-        free = jnp.flatnonzero(jnp.isfinite(felt))
+        free = jnp.asarray(np.flatnonzero(np.isfinite(felt)))
         flat, felt = start[free], felt[free]
         rows, unflatten_row = _rows(each, samples)
         nothing = jnp.zeros(rows.size, flat.dtype)
@@ -177,44 +177,46 @@ def _advance(
     def iterate(carry):
         step, equations, stale = carry
         equations = jax.lax.cond(stale, lambda: equations_of(step.parameters), lambda: equations)
+        here = equations.cost + pull.cost(step.parameters)
         change, gradient = _direction(step, equations, pull)
         moved = step.parameters + change
         cost = cost_of(moved)
         promised = jnp.dot(change, step.damping * change - gradient)
-        gain = (step.cost - cost) / jnp.maximum(promised, 1e-300)
-        accepted = jnp.isfinite(cost) & (cost < step.cost)
-        hardly = accepted & (step.cost - cost < options.tolerance * step.cost)
+        gain = (here - cost) / jnp.maximum(promised, 1e-300)
+        fit = jnp.isfinite(here)
+        accepted = fit & jnp.isfinite(cost) & (cost < here)
+        hardly = accepted & (here - cost < options.tolerance * here)
         slow = jnp.where(accepted, jnp.where(hardly, step.slow + 1, 0), step.slow)
         eased = jnp.maximum(step.damping * jnp.maximum(1 / 3, 1 - (2 * gain - 1) ** 3), LEAST_DAMPING)
         damping = jnp.where(accepted, eased, step.damping * step.growth)
-        reasons = (accepted & (cost < options.target), slow >= STALLED, damping > MOST_DAMPING)
+        reasons = (~fit, accepted & (cost < options.target), slow >= STALLED, damping > MOST_DAMPING)
+        reached = jnp.where(accepted, cost, here)
         new = Step(
             jnp.where(accepted, moved, step.parameters),
-            jnp.where(accepted, cost, step.cost),
+            reached,
             damping,
             jnp.where(accepted, 2.0, 2 * step.growth),
-            step.iteration + 1,
+            step.iteration + fit,
             slow,
-            jnp.select(reasons, (1, 2, 3), 0),
-            step.history.at[step.iteration].set(jnp.where(accepted, cost, step.cost)),
+            jnp.select(reasons, (UNFIT, 1, 2, 3), 0).astype(step.reason.dtype),
+            step.history.at[step.iteration].set(reached),
         )
         return new, equations, accepted
 
-    cost = cost_of(step.parameters)
-    begun = dataclasses.replace(step, cost=cost, reason=jnp.where(jnp.isfinite(cost), step.reason, UNFIT))
     last = jnp.minimum(until, options.iterations)
     shapes = jax.eval_shape(equations_of, step.parameters)
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return jax.lax.while_loop(
-        lambda carry: (carry[0].iteration < last) & (carry[0].reason == 0), iterate, (begun, nothing, jnp.array(True))
+        lambda carry: (carry[0].iteration < last) & (carry[0].reason == 0), iterate, (step, nothing, jnp.array(True))
     )[0]
 
 
 class Dual(eqx.Module):
-    """`J` and `r`, both over the root of their number: residuals are few."""
+    """`J` and `r`, both over the root of their number: residuals are few. Like the others, with the mean penalty."""
 
     slope: Float[Array, "residuals parameters"]
     residual: Float[Array, " residuals"]
+    cost: Float[Array, ""]
 
 
 class Primal(eqx.Module):
@@ -222,6 +224,7 @@ class Primal(eqx.Module):
 
     matrix: Float[Array, "parameters parameters"]
     right: Float[Array, " parameters"]
+    cost: Float[Array, ""]
 
 
 class Arrow(eqx.Module):
@@ -229,6 +232,7 @@ class Arrow(eqx.Module):
 
     matrix: Float[Array, "shared shared"]
     right: Float[Array, " shared"]
+    cost: Float[Array, ""]
     own_matrix: Float[Array, "samples own own"]
     mixed: Float[Array, "samples own shared"]
     own_right: Float[Array, "samples own"]
@@ -239,46 +243,52 @@ def _arrow(residual_of: Callable, shared, rows, samples, penalty: Penalty) -> Ar
         r = residual_of(shared, row, sample)
         weight = jnp.sqrt(penalty.weight(r))
         slope, own = jax.jacfwd(residual_of, argnums=(0, 1))(shared, row, sample)
+        cost = jnp.sum(penalty(r))
         r, slope, own = weight * r, weight[:, None] * slope, weight[:, None] * own
-        return (slope.T @ slope, slope.T @ r), (own.T @ own, own.T @ slope, own.T @ r)
+        return (slope.T @ slope, slope.T @ r, cost), (own.T @ own, own.T @ slope, own.T @ r)
 
     def add(sums, sample):
         shared, own = one(*sample)
         return jax.tree.map(jnp.add, sums, shared), own
 
-    nothing = jnp.zeros((shared.size, shared.size)), jnp.zeros(shared.size)
-    (matrix, right), own = jax.lax.scan(add, nothing, (rows, samples))
+    nothing = jnp.zeros((shared.size, shared.size)), jnp.zeros(shared.size), jnp.zeros(())
+    (matrix, right, cost), own = jax.lax.scan(add, nothing, (rows, samples))
     residuals = jax.eval_shape(residual_of, shared, rows[0], jax.tree.map(lambda leaf: leaf[0], samples)).size
-    return jax.tree.map(lambda leaf: leaf / (residuals * rows.shape[0]), Arrow(matrix, right, *own))
+    return jax.tree.map(lambda leaf: leaf / (residuals * rows.shape[0]), Arrow(matrix, right, cost, *own))
 
 
 def _equations(residual_of: Callable, parameters, samples, penalty: Penalty) -> Dual | Primal:
     count = jax.tree.leaves(samples)[0].shape[0]
 
     def one(sample):
-        r = residual_of(parameters, sample)
-        jacobian = jax.jacrev if r.size * 4 < parameters.size else jax.jacfwd
+        r, back = jax.vjp(lambda p: residual_of(p, sample), parameters)
+        if r.size * 4 < parameters.size:
+            (slope,) = jax.vmap(back)(jnp.eye(r.size, dtype=r.dtype))
+        else:
+            slope = jax.jacfwd(lambda p: residual_of(p, sample))(parameters)
         weight = jnp.sqrt(penalty.weight(r))
-        return weight * r, weight[:, None] * jacobian(lambda p: residual_of(p, sample))(parameters)
+        return weight * r, weight[:, None] * slope, jnp.sum(penalty(r))
 
     channels = jax.eval_shape(one, jax.tree.map(lambda leaf: leaf[0], samples))[0].shape[0]
     total, size = count * channels, parameters.size
     if total < size:
-        r, slope = jax.vmap(one)(samples)
-        return Dual(slope.reshape(total, size) / math.sqrt(total), r.reshape(total) / math.sqrt(total))
+        r, slope, costs = jax.vmap(one)(samples)
+        root = math.sqrt(total)
+        return Dual(slope.reshape(total, size) / root, r.reshape(total) / root, jnp.sum(costs) / total)
 
     def add(sums: Primal, samples):
-        r, slope = jax.vmap(one)(samples)
+        r, slope, costs = jax.vmap(one)(samples)
         slope = slope.reshape(-1, size)
-        return Primal(sums.matrix + slope.T @ slope, sums.right + slope.T @ r.reshape(-1)), None
+        more = Primal(slope.T @ slope, slope.T @ r.reshape(-1), jnp.sum(costs))
+        return jax.tree.map(jnp.add, sums, more), None
 
     piece = max(1, min(count, JACOBIAN_BYTES // (8 * channels * size)))
     whole = count // piece * piece
     pieces = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, piece, *leaf.shape[1:]), samples)
-    sums, _ = jax.lax.scan(add, Primal(jnp.zeros((size, size)), jnp.zeros(size)), pieces)
+    sums, _ = jax.lax.scan(add, Primal(jnp.zeros((size, size)), jnp.zeros(size), jnp.zeros(())), pieces)
     if whole < count:
         sums, _ = add(sums, jax.tree.map(lambda leaf: leaf[whole:], samples))
-    return Primal(sums.matrix / total, sums.right / total)
+    return jax.tree.map(lambda leaf: leaf / total, sums)
 
 
 def _direction(step: Step, equations: Dual | Primal | Arrow, pull: Pull):
