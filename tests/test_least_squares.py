@@ -17,6 +17,7 @@ from fnode.solvers import RK4, rollout
 from fnode.structures import fresh
 from fnode.systems import CartPole, DoublePendulum, ForcedCartPole
 from fnode.training import (
+    CompileClock,
     Huber,
     Labelled,
     LeastSquares,
@@ -200,18 +201,20 @@ def test_resumed_and_interrupted_as_often_as_you_like_is_uninterrupted(monkeypat
         np.testing.assert_array_equal(whole.history, other.history)
 
 
-def test_another_ridge_or_other_samples_of_the_same_shape_compile_nothing():
-    traced = []
+def test_a_fit_compiles_its_loop_once_and_another_of_the_same_shape_not_at_all(monkeypatch):
+    monkeypatch.setattr(least_squares, "CHUNK_SECONDS", 0.0)  # many calls of the loop
 
     def residual(model, sample):
-        traced.append(1)
         return bent(model, sample)
 
     options = LeastSquares(iterations=3)
-    options.minimise(start(3, 1.0), residual, bent_samples(), ridge=1e-3)
-    before = len(traced)
-    options.minimise(start(3, 0.5), residual, bent_samples(), ridge=1e-6)
-    assert len(traced) == before
+    with CompileClock() as clock:
+        first = options.minimise(start(3, 1.0), residual, bent_samples(), ridge=1e-3)
+    assert clock.programs.count("jit(_advance)") == 1
+    assert clock.seconds >= first.seconds_compile > 0
+    with CompileClock() as clock:
+        options.minimise(start(3, 0.5), residual, bent_samples(), ridge=1e-6)
+    assert "jit(_advance)" not in clock.programs
 
 
 def test_scalers_are_never_fitted():

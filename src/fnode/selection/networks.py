@@ -68,11 +68,9 @@ def _descending(problem: Problem, network: Network, begin: Callable[[Fold], Abst
     ridges, least = NOISY_RIDGES if problem.noisy else RIDGES, math.inf
 
     def improve(model: AbstractField, ridge: float, fold: Fold) -> Solution:
-        solution = LeastSquares().minimise(
+        return LeastSquares().minimise(
             model, weighted_residual, problem.masked(fold), ridge=ridge, strength=strength(model, beside=0.0)
         )
-        problem.seconds_compile += solution.seconds_compile
-        return solution
 
     def descent(model: AbstractField, ridges: Sequence[float], fold: Fold) -> list[Solution]:
         solutions = []

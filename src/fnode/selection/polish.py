@@ -64,7 +64,7 @@ def _met(problem: Problem, field: AbstractField, fold: Fold, length: int) -> Sol
     felt = strength(field, beside=1.0)
     free = sum(int(jnp.sum(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(felt))
     shots, starts = _shots(problem, fold, length, min(MOST_SAMPLES, MOST_SLOPES // free))
-    solution = SOLVER.minimise(
+    return SOLVER.minimise(
         field,
         ShootingResidual(problem.solver),
         shots,
@@ -73,8 +73,6 @@ def _met(problem: Problem, field: AbstractField, fold: Fold, length: int) -> Sol
         strength=felt,
         around=True,
     )
-    problem.seconds_compile += solution.seconds_compile
-    return solution
 
 
 @eqx.filter_jit

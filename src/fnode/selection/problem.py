@@ -46,7 +46,6 @@ class Problem:
         )
         self.owner = owner[::step]
         self.folds = tuple(folds(parts))
-        self.seconds_compile = 0.0
 
     def judge(self, fields: Sequence[Sequence[AbstractField]]) -> list[tuple[float, ...]]:
         """The errors of several candidates: for each fold the fields fitted to it, all of one structure."""

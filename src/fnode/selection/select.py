@@ -19,6 +19,7 @@ from fnode.selection.networks import library_networks, linear, networks
 from fnode.selection.polish import polished
 from fnode.selection.problem import Problem, steep
 from fnode.solvers import AbstractSolver
+from fnode.training import CompileClock
 from fnode.trajectory import Columns
 
 NETWORKS: tuple[Network, ...] = (
@@ -74,26 +75,27 @@ def select(
 
     sure: list[Candidate] = []
     choices: list[Choice] = []
-    told(_certain(problem, structures, sure), sure)
-    before, compiled_before = time.perf_counter() - began, problem.seconds_compile
-    for key in keys:
-        began, compiled = time.perf_counter(), problem.seconds_compile
-        tried = [*sure]
-        told(_random(problem, structures, key, tried), tried)
-        if not tried:
-            raise InputError(
-                f"none of the structures {', '.join(structures)} suits these data: allow others, such as linear_skip, "
-                "in --set structures="
-            )
-        told(_polished(problem, tried), tried)
-        best = best_of(tried)
-        field, history = best.fit(EVERYTHING)
-        ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.merit)
-        compiling = compiled_before + problem.seconds_compile - compiled
-        seconds = before + time.perf_counter() - began - compiling
-        choices.append(Choice(field, best.verdict, tuple(ranking), history, compiling, seconds))
-        if not any(verdict.random for verdict in ranking):
-            break  # further keys would come to the same
+    with CompileClock() as compiling:
+        told(_certain(problem, structures, sure), sure)
+        shared, shared_compiling = time.perf_counter() - began, compiling.seconds
+        for key in keys:
+            began, compiled = time.perf_counter() - shared, compiling.seconds - shared_compiling
+            tried = [*sure]
+            told(_random(problem, structures, key, tried), tried)
+            if not tried:
+                raise InputError(
+                    f"none of the structures {', '.join(structures)} suits these data: allow others, such as "
+                    "linear_skip, in --set structures="
+                )
+            told(_polished(problem, tried), tried)
+            best = best_of(tried)
+            field, history = best.fit(EVERYTHING)
+            ranking = sorted((candidate.verdict for candidate in tried), key=lambda verdict: verdict.merit)
+            own = compiling.seconds - compiled
+            seconds = time.perf_counter() - began - own
+            choices.append(Choice(field, best.verdict, tuple(ranking), history, own, seconds))
+            if not any(verdict.random for verdict in ranking):
+                break  # further keys would come to the same
     return choices
 
 

@@ -2,6 +2,7 @@
 
 from fnode.training.adam import Adam
 from fnode.training.closed_form import LibraryFit, sought
+from fnode.training.compilation import CompileClock
 from fnode.training.fit import Diverged, Fit, Progress, check_batch, fit
 from fnode.training.least_squares import LeastSquares, Solution
 from fnode.training.losses import (
@@ -20,6 +21,7 @@ from fnode.training.windows import InstantLoss, NextStateLoss, TrajectoryLoss, c
 
 __all__ = [
     "Adam",
+    "CompileClock",
     "DerivativeLoss",
     "Diverged",
     "Fit",

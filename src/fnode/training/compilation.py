@@ -1,0 +1,26 @@
+"""How long compiling takes: JAX tells whenever it does."""
+
+import jax
+
+STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
+
+
+class CompileClock:
+    """Inside its block, `seconds` adds up what is spent on turning programs into machine code."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.programs: list[str] = []
+
+    def __enter__(self) -> "CompileClock":
+        jax.monitoring.register_event_duration_secs_listener(self._hear)
+        return self
+
+    def __exit__(self, *failure) -> None:
+        jax.monitoring.unregister_event_duration_listener(self._hear)
+
+    def _hear(self, event: str, duration_secs: float, **about: str | int) -> None:
+        if event in STAGES:
+            self.seconds += duration_secs
+        if event == STAGES[-1]:
+            self.programs.append(str(about.get("fun_name")))
