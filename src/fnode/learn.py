@@ -58,6 +58,7 @@ class Learned:
     seconds_compile: float
     seconds_train: float
     substeps: int = 1  # of its rollouts, from one sample to the next
+    seconds_rollout: float = 0.0  # of finding them and of its predictions
     verdict: Verdict | None = None  # of a search, with all that were tried
     ranking: tuple[Verdict, ...] = ()
 
@@ -77,7 +78,7 @@ class Trained:
     seeds: tuple[Learned, ...]
     predictions: tuple[tuple[State, ...], ...]  # per seed and recording
     starts: tuple[tuple[State | None, ...], ...]  # the same: where a motion with noisy samples begins, by the model
-    seconds_other: float  # data, labels and rollouts of all seeds
+    seconds_data: float  # and of labels
     missing: int = 0  # samples of training parts that were incomplete
 
 
@@ -172,29 +173,32 @@ def run(config: Config, prepared: Sequence[Prepared], watch: Watch = UNWATCHED) 
     columns, linkage = prepared[0].recordings[0].truth.columns, prepared[0].linkage
     trained, dt = [], _time_step(prepared[0].recordings)
     for start, part in enumerate(prepared):
-        seeds = train(config, part, start, watch)
-        began = time.perf_counter()
-        seeds = tuple(dataclasses.replace(seed, substeps=_substeps(config, part, seed.field, dt)) for seed in seeds)
-        model = dataclasses.replace(_model(config, columns, dt, seeds), noise=noise_in(config, part))
-        starts = tuple(
-            tuple(begins(model, number, recording) for recording in part.recordings) for number in range(model.size)
+        rolled = [_rolled_out(config, part, seed, dt) for seed in train(config, part, start, watch)]
+        seeds, starts, predictions = zip(*rolled, strict=True)
+        trained.append(
+            Trained(start, part.recordings, part.labels, seeds, predictions, starts, part.seconds, part.missing)
         )
-        # The truth of a built-in system tells where its motions begin; files do not, where they are noisy.
-        predictions = tuple(
-            tuple(
-                predict_recording(model, number, recording, begin if config.system is None else None)
-                for recording, begin in zip(part.recordings, own, strict=True)
-            )
-            for number, own in enumerate(starts)
-        )
-        jax.block_until_ready(predictions)
-        seconds = part.seconds + time.perf_counter() - began
-        trained.append(Trained(start, part.recordings, part.labels, seeds, predictions, starts, seconds, part.missing))
     model = _model(config, columns, dt, [seed for part in trained for seed in part.seeds])
     model = dataclasses.replace(
         model, chosen=best_member(model, trained), linkage=linkage, noise=noise_in(config, prepared[0])
     )
     return Run(config, linkage or builtin(config), model, tuple(trained))
+
+
+def _rolled_out(config: Config, prepared: Prepared, seed: Learned, dt: float):
+    """A seed with the steps its rollouts take, where it says that noisy motions begin, and its predictions."""
+    began = time.perf_counter()
+    seed = dataclasses.replace(seed, substeps=_substeps(config, prepared, seed.field, dt))
+    model = _model(config, prepared.recordings[0].truth.columns, dt, [seed])
+    model = dataclasses.replace(model, noise=noise_in(config, prepared))
+    starts = tuple(begins(model, 0, recording) for recording in prepared.recordings)
+    # The truth of a built-in system tells where its motions begin; files do not, where they are noisy.
+    predictions = tuple(
+        predict_recording(model, 0, recording, begin if config.system is None else None)
+        for recording, begin in zip(prepared.recordings, starts, strict=True)
+    )
+    jax.block_until_ready(predictions)
+    return dataclasses.replace(seed, seconds_rollout=time.perf_counter() - began), starts, predictions
 
 
 def _model(config: Config, columns: Columns, dt: float, seeds: Sequence[Learned]) -> Model:

@@ -120,7 +120,7 @@ def _entry(run: Run, part: Trained, seed: int) -> dict:
         "seconds": {
             "compile": learned.seconds_compile,
             "train": learned.seconds_train,
-            "total": learned.seconds_compile + learned.seconds_train + part.seconds_other,
+            "total": part.seconds_data + learned.seconds_compile + learned.seconds_train + learned.seconds_rollout,
         },
     }
 

@@ -35,7 +35,7 @@ def positive(matrix: Float[Array, "n n"], least: float = 1e-3) -> Float[Array, "
 
     Every eigenvalue `s` becomes `(s + sqrt(s^2 + 4 least^2)) / 2`, smoothly in the matrix.
     """
-    unit = jnp.eye(matrix.shape[0], dtype=matrix.dtype)
+    unit = np.eye(matrix.shape[0], dtype=matrix.dtype)
     return 0.5 * (matrix + square_root(matrix @ matrix + 4 * least**2 * unit))
 
 
@@ -44,7 +44,7 @@ def square_root(matrix: Float[Array, "n n"], rounds: int = 15) -> Float[Array, "
     n = matrix.shape[0]
     if n == 1:
         return jnp.sqrt(matrix)
-    unit = jnp.eye(n, dtype=matrix.dtype)
+    unit = np.eye(n, dtype=matrix.dtype)
     if n == 2:
         root = jnp.sqrt(matrix[0, 0] * matrix[1, 1] - matrix[0, 1] * matrix[1, 0])
         return (matrix + root * unit) / jnp.sqrt(jnp.trace(matrix) + 2 * root)

@@ -10,6 +10,7 @@ import scipy.linalg
 
 from fnode.models import is_trainable
 from fnode.models.library import Library
+from fnode.training.flattening import in_line, in_place
 from fnode.training.losses import Labelled, derivative_residual
 
 GROWTH = 2.0  # how much more a term is held back for each degree
@@ -114,13 +115,9 @@ class LibraryFit:
         return eqx.tree_at(lambda m: (m.load.slip, m.load.shape), model, (jnp.asarray(slip), jnp.asarray(shape)))
 
     def _model(self, coefficients: np.ndarray) -> Library:
-        leaves, structure = jax.tree.flatten(self.trained)
-        ends = np.cumsum([leaf.size for leaf in leaves])
-        values = np.zeros(ends[-1])
+        values = np.zeros(sum(leaf.size for leaf in jax.tree.leaves(self.trained)))
         values[self.sought] = coefficients
-        parts = zip(np.split(values, ends[:-1]), leaves, strict=True)
-        placed = [jnp.asarray(part.reshape(leaf.shape), leaf.dtype) for part, leaf in parts]
-        return eqx.combine(jax.tree.unflatten(structure, placed), self.fixed)
+        return eqx.combine(in_place(values, self.trained), self.fixed)
 
 
 def sought(model: Library, allowed: Library | None = None) -> np.ndarray:
@@ -160,7 +157,7 @@ class _Problem:
                 values = eqx.tree_at(lambda m: m.friction, values, np.full(model.friction.shape, friction))
             if model.loads is not None:
                 values = eqx.tree_at(lambda m: m.loads, values, np.broadcast_to(other, model.loads.shape))
-            return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(values)])[sought]
+            return in_line(values)[sought]
 
         self.n, self.trace = n, layout(diagonal[:, None] * mean, 0.0, 0.0, 0.0)
         self.strength = layout(high, stored, high, GROWTH)

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from fnode.models import is_trainable
 from fnode.training.compilation import CompileClock
+from fnode.training.flattening import in_line, in_place
 from fnode.training.losses import Penalty, SquaredError
 
 CHUNK_SECONDS = 1.0  # how long the compiled loop runs before progress and Ctrl-C get their turn
@@ -89,20 +90,18 @@ class LeastSquares:
         model. `resume_from` may turn the fresh state into an earlier one.
         """
         trained, fixed = eqx.partition(model, is_trainable(model))
-        start, unflatten = jax.flatten_util.ravel_pytree(trained)
-        felt = jnp.ones_like(start) if strength is None else jax.flatten_util.ravel_pytree(strength)[0]
-        free = jnp.asarray(np.flatnonzero(np.isfinite(felt)))
-        flat, felt = start[free], felt[free]
+        start = in_line(trained)
+        felt = np.ones_like(start) if strength is None else in_line(strength)
+        free = np.flatnonzero(np.isfinite(felt))
         rows, unflatten_row = _rows(each, samples)
-        nothing = jnp.zeros(rows.size, flat.dtype)
-        flat = jnp.concatenate([flat, rows.reshape(-1)])
-        felt = jnp.concatenate([felt, nothing])
-        pull = Pull(ridge * felt, flat if around else jnp.zeros_like(flat))
+        flat = jnp.asarray(np.concatenate([start[free], np.ravel(rows)]))
+        strengths = jnp.asarray(ridge * np.concatenate([felt[free], np.zeros(rows.size)]))
+        pull = Pull(strengths, flat if around else jnp.asarray(np.zeros(flat.size)))
         # Types are spelled out: a weakly typed number would compile everything a second time.
         number, count = (lambda value: jnp.array(value, flat.dtype)), (lambda value: jnp.array(value, int))
-        history = jnp.full(self.iterations, jnp.nan, flat.dtype)
+        history = jnp.asarray(np.full(self.iterations, np.nan))
         fresh = Step(flat, number(jnp.inf), number(self.damping), number(2), count(0), count(0), count(0), history)
-        step = resume_from(fresh) or fresh
+        step, free = resume_from(fresh) or fresh, jnp.asarray(free)
         began, chunk = time.perf_counter(), 1
         with CompileClock() as compiling:
             while int(step.iteration) < self.iterations and int(step.reason) == 0:
@@ -113,8 +112,9 @@ class LeastSquares:
                 report(step)
                 chunk = max(1, round(chunk * CHUNK_SECONDS / (time.perf_counter() - before)))
         shared = flat.size - rows.size
+        start[free] = step.parameters[:shared]
         return Solution(
-            eqx.combine(unflatten(start.at[free].set(step.parameters[:shared])), fixed),
+            eqx.combine(in_place(start, trained), fixed),
             None if each is None else jax.vmap(unflatten_row)(step.parameters[shared:].reshape(rows.shape)),
             float(step.cost),
             np.asarray(step.history)[: int(step.iteration)],
