@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from fnode.analysis.error_decomposition import slope
-from fnode.bench import EXPERIMENTS, AbstractExperiment, Cell, Drawing, Heading, Store, local_workers, run_bench
+from fnode.bench import (
+    EXPERIMENTS,
+    AbstractExperiment,
+    Cell,
+    Drawing,
+    Heading,
+    Store,
+    finished,
+    local_workers,
+    run_bench,
+)
 from fnode.bench import schematics as drawings
 from fnode.bench.error_analysis import DURATION, EXPECTED, STEPS
 from fnode.bench.experiment import shown
@@ -79,6 +89,39 @@ def test_finished_cells_are_kept_through_interrupts_and_repeats(tmp_path, asked)
     assert first.tables[0].rows[4] == ("4", "16")
     assert "| 4 | 16 |" in (tmp_path / "squares.md").read_text()
     assert r"4 & 16 \\" in (tmp_path / "squares.tex").read_text()
+
+
+def test_what_is_finished_can_be_seen_before_the_rest_is(tmp_path, asked):
+    class Patient(Squares):
+        name = "patient"
+        partial = True
+
+    run_bench([Squares()], tmp_path, seeds=3, quick=False)
+    kept = sorted(tmp_path.rglob("*"))
+    whole, some = finished([Squares(), Patient()], tmp_path, seeds=5, quick=False)
+    assert (whole.tables, whole.missing) == ((), 2)
+    assert [row[1] for row in some.tables[0].rows] == ["0", "1", "4"]
+    assert sorted(tmp_path.rglob("*")) == kept
+    (done,) = finished([Squares()], tmp_path, seeds=3, quick=False)
+    assert done.missing == 0
+    assert len(done.tables[0].rows) == 3
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.partial])
+def test_tables_of_some_cells_leave_the_others_out(name):
+    study = EXPERIMENTS[name]
+    errors = {part: 1.0 for part in ("full", "train", "test")}
+    entry = {
+        "mse": errors,
+        "mse_free": None,
+        "rmse": {"test": dict.fromkeys(("x1", "x2", "x3", "d_x1", "d_x2", "d_x3"), 1.0)},
+    }
+    entry |= {"seconds": {"train": 6.0, "compile": 1.0}}
+    results = [(cell, {"seeds": [entry], "seconds": 1.0, "seconds_core": 1.0}) for cell in study.cells(2, quick=False)]
+    for count in range(1, len(results) + 1, 3):
+        first, *others = study.present(results[:count])
+        assert len(first.rows) == count
+        assert all(len(row) == len(other.columns) for other in others for row in other.rows)
 
 
 def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 from fnode.bench.cluster import cluster_workers
 from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
 from fnode.bench.page import page
-from fnode.bench.run import Presented, run_bench, run_cells
+from fnode.bench.run import Presented, finished, run_bench, run_cells
 from fnode.bench.store import Store
 from fnode.bench.suite import EXPERIMENTS
 from fnode.bench.workers import cores, local_workers
@@ -18,6 +18,7 @@ __all__ = [
     "Store",
     "cluster_workers",
     "cores",
+    "finished",
     "local_workers",
     "page",
     "run_bench",

@@ -90,6 +90,7 @@ class AbstractExperiment(abc.ABC):
     title: str
     paper: str = ""  # the numbers of its tables and figures in the paper
     needs: str | None = None  # the built-in system without which it cannot be done
+    partial: bool = False  # whether its tables can be made of some of its cells
 
     @property
     def pending(self) -> str | None:

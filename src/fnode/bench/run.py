@@ -27,6 +27,7 @@ class Presented:
     tables: tuple[Heading, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     failed: tuple[str, ...] = ()
+    missing: int = 0  # cells that are not computed yet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +137,20 @@ def run_bench(
         present_complete()
     present_complete()
     return [presented[one.name] for one in experiments]
+
+
+def finished(
+    experiments: Sequence[AbstractExperiment], folder: Path, *, seeds: int, quick: bool
+) -> Iterator[Presented]:
+    """The tables of what is there already, while the rest is computed elsewhere or later; nothing is written."""
+    store = Store(folder)
+    for one in experiments:
+        cells = [] if one.pending else one.cells(seeds, quick)
+        found = [(cell, result) for cell in cells if (result := store.load(cell)) is not None]
+        missing = len(cells) - len(found)
+        tables = one.present(found) if found and (one.partial or not missing) else ()
+        seconds = sum((result["seconds"] for _, result in found), 0.0)
+        yield Presented(one, len(cells), seconds, tuple(tables), missing=missing)
 
 
 def _presented(experiment: AbstractExperiment, results, folder: Path) -> Presented:

@@ -23,6 +23,9 @@ def bench(
         int | None, typer.Option(min=1, help="Repeats of everything random; 3, or 1 with --quick.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small budgets: a smoke test.")] = False,
+    only_finished: Annotated[
+        bool, typer.Option("--finished", help="Print the tables of what is finished; compute and write nothing.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes side by side; one per core by default.")] = None,
     scheduler: Annotated[
         str | None,
@@ -33,15 +36,20 @@ def bench(
     began = time.perf_counter()
     prepare_jax()
     from fnode import io
-    from fnode.bench import EXPERIMENTS, cluster_workers, cores, local_workers, page, run_bench
+    from fnode.bench import EXPERIMENTS, cluster_workers, cores, finished, local_workers, page, run_bench
     from fnode.errors import choose
     from fnode.run_folder import REPORT
 
     chosen = [EXPERIMENTS[choose("experiment", name, EXPERIMENTS)] for name in names or EXPERIMENTS]
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file: choose a folder for the results")
-    output.mkdir(parents=True, exist_ok=True)
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
+    if only_finished:
+        for one in finished(chosen, output, seeds=seeds, quick=quick):
+            _print(one)
+            console.print(f"{one.experiment.name}: {one.cells - one.missing} of {one.cells} cells are finished\n")
+        return
+    output.mkdir(parents=True, exist_ok=True)
     if scheduler:
         elsewhere = cluster_workers(scheduler, prepare_jax)
     else:
@@ -64,14 +72,18 @@ def bench(
     seconds = time.perf_counter() - began
     io.write_text(output / REPORT, page(presented, output, seeds=seeds, quick=quick, seconds=seconds))
     for one in presented:
-        for heading in one.tables:
-            table = Table(*heading.columns, title=heading.title, caption=heading.text, title_justify="left")
-            for line in heading.rows:
-                table.add_row(*line)
-            console.print(table, "")
+        _print(one)
         if one.experiment.pending:
             console.print(f"{one.experiment.name}: {one.experiment.pending}\n", highlight=False)
     console.print(f"report: {output / REPORT}, {seconds:.1f} s", highlight=False)
     failed = [reason for one in presented for reason in one.failed]
     if failed:
         raise InputError(f"{len(failed)} cells failed and are not in the tables; the first: {failed[0]}")
+
+
+def _print(one) -> None:
+    for heading in one.tables:
+        table = Table(*heading.columns, title=heading.title, caption=heading.text, title_justify="left")
+        for line in heading.rows:
+            table.add_row(*line)
+        console.print(table, "")
