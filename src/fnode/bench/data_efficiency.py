@@ -15,6 +15,7 @@ SYSTEMS = ("cart_pole", "triple_mass_spring_damper")
 RECIPES = ("paper", "network", "auto")
 LENGTHS = (50, 100, 150, 200, 300)
 HORIZON = 400  # samples of the rollout that is scored, whatever part of them was for training
+LOST = 1e6  # a mean squared error above which a rollout is drawn as one that left for good
 COLOURS = {"paper": "#8c564b", "network": "#1f77b4", "auto": "#2ca02c"}
 MARKS = {"paper": "s", "network": "o", "auto": "^"}
 
@@ -35,9 +36,8 @@ class DataEfficiency(AbstractExperiment):
 
     def figures(self, results):
         caption = (
-            f"Error of {HORIZON} samples against the length of the training part: medians over seeds, "
-            f"and their range. A "
-            "cross at the upper edge marks a median rollout that left for good."
+            f"Error of {HORIZON} samples against the length of the training part: medians over seeds and their range. "
+            f"A cross at the upper edge marks a median rollout that left for good; ranges end at {LOST:.0e}."
         )
         return [Drawing(self.name, caption, _figure(results))]
 
@@ -108,7 +108,8 @@ def _figure(results) -> "Figure":
         for recipe, curve in _curves(system, results):
             lengths = [train for train, _ in curve]
             low, mid, high = (np.array([f(values) for _, values in curve]) for f in (min, np.median, max))
-            mid, high = (np.where(np.isfinite(line), line, np.nan) for line in (mid, high))
+            low, high = np.minimum(low, LOST), np.minimum(high, LOST)
+            mid = np.where(mid < LOST, mid, np.nan)
             axes.fill_between(lengths, low, high, color=COLOURS[recipe], alpha=0.2, linewidth=0)
             axes.plot(lengths, mid, color=COLOURS[recipe], marker=MARKS[recipe], label=recipe)
             left = [train for train, value in zip(lengths, mid, strict=True) if np.isnan(value)]

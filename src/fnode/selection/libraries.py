@@ -86,7 +86,8 @@ def _library(problem: Problem, network: Network) -> Candidate:
     allowed = of_joints(model) if network.joints else of_degree(model, network.degree)
     fit = LibraryFit(model, problem.plain, allowed)
     sizes = [int(size) for size in np.unique(np.round(np.geomspace(min(3, fit.size), fit.size, PRUNINGS)))]
-    sizes += [fit.size] * (PRUNINGS - len(sizes))  # as many for all: another number would be another program
+    if not steep(model):
+        sizes += [fit.size] * (PRUNINGS - len(sizes))  # as many for all: another number would be another program
 
     def fields(fold: Fold) -> list[Library]:
         used = problem.used(fold)
