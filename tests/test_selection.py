@@ -212,6 +212,6 @@ def test_windows_of_one_length_are_judged_together_as_they_are_one_by_one(proble
 
 def test_noisy_data_too_few_for_any_library_still_get_a_model():
     rng, ts = np.random.default_rng(0), 0.05 * np.arange(14)
-    q = np.stack([np.cos((1 + 0.1 * k) * ts) for k in range(6)], axis=1) + 0.01 * rng.normal(size=(14, 6))
+    q = np.stack([np.cos((1 + 0.1 * k) * ts) for k in range(4)], axis=1) + 0.01 * rng.normal(size=(14, 4))
     model = fnode.learn((ts, q), training={"structures": ("library", "linear_skip")})
     assert model.networks[0].structure == "linear_skip"
