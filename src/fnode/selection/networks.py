@@ -84,11 +84,13 @@ def _descending(problem: Problem, network: Network, begin: Callable[[Fold], Abst
         began = time.perf_counter()
         fitted = [improve(field, ridge, fold).model for field, fold in zip(fitted, problem.folds, strict=True)]
         (errors,) = problem.judge([[field] for field in fitted])
+        good = max(errors) <= problem.good
 
-        def fit(fold: Fold, number=number, fitted=tuple(fitted)) -> tuple[AbstractField, np.ndarray]:
-            # A fit may end in a valley that is not the deepest: those to parts of the data lead to others.
-            ways = [descent(begin(fold), ridges[: number + 1], fold)]
-            ways += [descent(field, ridges[number : number + 1], fold) for field in fitted]
+        def fit(fold: Fold, number=number, fitted=tuple(fitted), good=good) -> tuple[AbstractField, np.ndarray]:
+            # A fit may end in a valley that is not the deepest: those to parts of the data lead to others. Where they
+            # are good already, they lead on at once.
+            ways = [descent(field, ridges[number : number + 1], fold) for field in (fitted[:1] if good else fitted)]
+            ways += [] if good else [descent(begin(fold), ridges[: number + 1], fold)]
             solutions = min(ways, key=lambda way: way[-1].cost if math.isfinite(way[-1].cost) else math.inf)
             return solutions[-1].model, np.concatenate([solution.history for solution in solutions])
 
