@@ -107,6 +107,15 @@ def test_what_is_finished_can_be_seen_before_the_rest_is(tmp_path, asked):
     assert len(done.tables[0].rows) == 3
 
 
+def test_a_folder_in_which_nothing_was_begun_is_not_shown_as_unfinished(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fnode", "bench", "error_table", "--finished", "-o", str(tmp_path / "typo")])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    assert "typo is not there" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "typo").exists()
+
+
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.partial])
 def test_tables_of_some_cells_leave_the_others_out(name):
     study = EXPERIMENTS[name]

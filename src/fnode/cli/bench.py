@@ -45,6 +45,10 @@ def bench(
         raise InputError(f"{output} is a file: choose a folder for the results")
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     if only_finished:
+        if not output.exists():
+            raise InputError(
+                f"{output} is not there: name the folder of a bench that was begun, or leave out --finished"
+            )
         for one in finished(chosen, output, seeds=seeds, quick=quick):
             _print(one)
             console.print(f"{one.experiment.name}: {one.cells - one.missing} of {one.cells} cells are finished\n")

@@ -203,7 +203,7 @@ class Library(AbstractAcceleration):
         values = stored[:count]
         mass = symmetric(self.mass @ values, n)
         turning = self.mass @ slopes[:count]  # of the entries of the mass matrix, with every coordinate
-        lift = 0.5 * self._products(x.v) @ turning - self.potential @ slopes
+        lift = 0.5 * _products(x.v) @ turning - self.potential @ slopes
         drag = symmetric(turning @ x.v + self.damping @ values, n) @ x.v
         if self.resistance is not None and self.friction is not None:
             drag += self.resistance.forces(jnp.sum(self.friction * self.resistance(x.v), axis=1), n)
@@ -212,11 +212,6 @@ class Library(AbstractAcceleration):
             mass += jax.jacfwd(lambda a: self.rubbing(x, a, values, u))(jnp.zeros_like(x.v))
         pushed = (self.push @ values) @ u[: self.inputs] if self.inputs and u is not None else 0.0
         return mass, lift - drag + pushed
-
-    def _products(self, v):
-        """`v M v` is this times the entries of `M` on and above its diagonal."""
-        rows, columns = np.triu_indices(v.shape[0])
-        return np.where(rows == columns, 1.0, 2.0) * v[rows] * v[columns]
 
     def design(self, x, a, u=None):
         """The slope of `M q''` less all forces in every coefficient, in the order of the fields.
@@ -243,6 +238,12 @@ class Library(AbstractAcceleration):
 
     def acceleration(self, t, x, u=None):
         return solve(*self.balance(x, u))
+
+
+def _products(v: Float[Array, " coordinates"]) -> Float[Array, " pairs"]:
+    """`v M v` is this times the entries of `M` on and above its diagonal."""
+    rows, columns = np.triu_indices(v.shape[0])
+    return v[rows] * v[columns] * np.where(rows == columns, 1.0, 2.0)
 
 
 def of_joints(library: Library) -> Library:
