@@ -12,6 +12,7 @@ import polars
 import pytest
 
 from fnode.cli import main
+from fnode.cli._shared import prepare_jax
 
 QUICK = ("--recipe", "paper", "--set", "epochs=3", "--set", "width=4", "--set", "steps=40", "--set", "train=30")
 
@@ -213,6 +214,20 @@ def test_a_terminated_run_says_so_in_one_line(tmp_path):
     assert run.returncode == 130
     assert err.count("\n") == 1
     assert "interrupted" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("", "--xla_cpu_use_fusion_emitters=false"),
+        ("--xla_dump_to=x word", "--xla_cpu_use_fusion_emitters=false --xla_dump_to=x word"),  # flags end with a word
+        ("--xla_cpu_use_fusion_emitters=true", "--xla_cpu_use_fusion_emitters=true"),
+    ],
+)
+def test_programs_are_compiled_quickly_unless_somebody_says_otherwise(monkeypatch, given, used):
+    monkeypatch.setenv("XLA_FLAGS", given)
+    prepare_jax()
+    assert os.environ["XLA_FLAGS"] == used
 
 
 def test_lists_are_json_when_asked(command):

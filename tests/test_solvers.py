@@ -43,8 +43,7 @@ def push(t):
 FIELDS = {
     "positions only": (MassSpring(), None),
     "damped": (TripleMassSpringDamper(dampings=(20.0, 10.0, 5.0)), None),
-    "quadratic in velocities": (DoublePendulum(), None),
-    "friction": (DoublePendulum(joint_friction=0.3), None),
+    "quadratic in velocities, with friction": (DoublePendulum(joint_friction=0.3), None),
     "controlled": (ForcedCartPole(), push),
 }
 
@@ -72,7 +71,7 @@ def test_every_adaptive_scheme_is_diffraxs():
     assert all(issubclass(getattr(diffrax, name), diffrax.AbstractAdaptiveSolver) for name in ADAPTIVE)
 
 
-@pytest.mark.parametrize("name", ["Tsit5", "Dopri8", "Kvaerno5"])
+@pytest.mark.parametrize("name", ["Tsit5", "Kvaerno5"])
 def test_adaptive_schemes_reach_the_exact_solution(name):
     field = MassSpringDamper()
     ts = jnp.linspace(0.0, 0.5, 6)

@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 from fnode.errors import InputError
 from fnode.models import is_trainable
 from fnode.scale.stream import AbstractStream
-from fnode.training import Adam, Diverged, Fit, Progress
+from fnode.training import Adam, Diverged, Fit, Progress, compiled
 
 LANES = "lanes"  # the axis of the devices, along which a block is cut
 
@@ -123,7 +123,9 @@ def fit_stream(
         batch = batches[done * len(batches) // total]
         if batch not in programs:
             began = time.perf_counter()
-            programs = {batch: jax.jit(lambda *a, b=batch: advance(b, *a)).lower(progress, fixed, block).compile()}
+            steps = seeds * (total - done) * stream.lanes * stream.rows // batch
+            program = compiled(lambda *a, b=batch: advance(b, *a), progress, fixed, block, steps=steps)
+            programs = {batch: program}
             compile_seconds += time.perf_counter() - began
         began = time.perf_counter()
         with noticing_losses(f"after {done} of {total} blocks"):

@@ -2,7 +2,7 @@
 
 from fnode.training.adam import Adam
 from fnode.training.closed_form import LibraryFit, sought
-from fnode.training.compilation import CompileClock
+from fnode.training.compilation import CompileClock, compiled
 from fnode.training.fit import Diverged, Fit, Progress, check_batch, fit
 from fnode.training.least_squares import LeastSquares, Solution
 from fnode.training.losses import (
@@ -41,6 +41,7 @@ __all__ = [
     "TrajectoryLoss",
     "check_batch",
     "check_even",
+    "compiled",
     "derivative_residual",
     "estimated_start",
     "fit",

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from fnode.errors import InputError
 from fnode.models import is_trainable
 from fnode.training.adam import Adam
+from fnode.training.compilation import compiled
 
 CHUNK_SECONDS = 1.0  # how long the compiled loop runs before progress, checkpoints and Ctrl-C get their turn
 
@@ -141,14 +142,15 @@ def fit(
         )
 
     started = time.perf_counter()
-    compiled = jax.jit(advance).lower(progress, fixed, keys, jnp.array(epochs)).compile()
+    steps = len(keys) * epochs * math.ceil(count / batch)
+    program = compiled(advance, progress, fixed, keys, jnp.array(epochs), steps=steps)
     compile_seconds = time.perf_counter() - started
 
     chunk = 1
     while int(progress.epoch) < epochs:
         before = time.perf_counter()
         done = int(progress.epoch)
-        progress = jax.block_until_ready(compiled(progress, fixed, keys, jnp.array(min(done + chunk, epochs))))
+        progress = jax.block_until_ready(program(progress, fixed, keys, jnp.array(min(done + chunk, epochs))))
         took = time.perf_counter() - before
         progress = progress.later(took)
         report(progress)
