@@ -6,7 +6,7 @@ import jax
 
 STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
 LONG = 5000  # steps of training: about as many as repay code that is faster by a tenth
-FASTER = {"xla_cpu_use_fusion_emitters": True}
+FASTER: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": True}
 
 
 def compiled(function: Callable, *arguments, steps: int) -> Callable:
