@@ -36,7 +36,7 @@ def bench(
     began = time.perf_counter()
     prepare_jax()
     from fnode import io
-    from fnode.bench import EXPERIMENTS, cluster_workers, cores, finished, local_workers, page, run_bench
+    from fnode.bench import EXPERIMENTS, cluster_workers, cores, local_workers, page
     from fnode.errors import choose
     from fnode.run_folder import REPORT
 
@@ -45,34 +45,15 @@ def bench(
         raise InputError(f"{output} is a file: choose a folder for the results")
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     if only_finished:
-        if not output.exists():
-            raise InputError(
-                f"{output} is not there: name the folder of a bench that was begun, or leave out --finished"
-            )
-        for one in finished(chosen, output, seeds=seeds, quick=quick):
-            _print(one)
-            console.print(f"{one.experiment.name}: {one.cells - one.missing} of {one.cells} cells are finished\n")
+        _show_finished(chosen, output, seeds=seeds, quick=quick)
         return
     output.mkdir(parents=True, exist_ok=True)
     if scheduler:
         elsewhere = cluster_workers(scheduler, prepare_jax)
     else:
         elsewhere = local_workers(workers or len(cores()), prepare_jax)
-    with (
-        progress_bar("{task.fields[told]}") as bar,
-        elsewhere as executor,
-    ):
-        task = bar.add_task("bench", total=None, told="")
-
-        def told(standing):
-            parts = [f"{standing.finished} of {standing.total} cells"]
-            parts += [f"{name[:45]} {100 * share:.0f} %" for name, share in standing.under_way.items()]
-            done = standing.finished + sum(standing.under_way.values())
-            bar.update(task, completed=done, total=standing.total, told="; ".join(parts))
-
-        presented = run_bench(
-            chosen, output, seeds=seeds, quick=quick, executor=executor, same_disk=not scheduler, report=told
-        )
+    with elsewhere as executor:
+        presented = _run(chosen, output, seeds=seeds, quick=quick, executor=executor, same_disk=not scheduler)
     seconds = time.perf_counter() - began
     io.write_text(output / REPORT, page(presented, output, seeds=seeds, quick=quick, seconds=seconds))
     for one in presented:
@@ -83,6 +64,32 @@ def bench(
     failed = [reason for one in presented for reason in one.failed]
     if failed:
         raise InputError(f"{len(failed)} cells failed and are not in the tables; the first: {failed[0]}")
+
+
+def _show_finished(chosen: list, output: Path, **options) -> None:
+    from fnode.bench import finished
+
+    if not output.exists():
+        raise InputError(f"{output} is not there: name the folder of a bench that was begun, or leave out --finished")
+    for one in finished(chosen, output, **options):
+        _print(one)
+        console.print(f"{one.experiment.name}: {one.cells - one.missing} of {one.cells} cells are finished\n")
+
+
+def _run(chosen: list, output: Path, **options) -> list:
+    """What became of the experiments, with a bar that tells how far they are."""
+    from fnode.bench import run_bench
+
+    with progress_bar("{task.fields[told]}") as bar:
+        task = bar.add_task("bench", total=None, told="")
+
+        def told(standing):
+            parts = [f"{standing.finished} of {standing.total} cells"]
+            parts += [f"{name[:45]} {100 * share:.0f} %" for name, share in standing.under_way.items()]
+            done = standing.finished + sum(standing.under_way.values())
+            bar.update(task, completed=done, total=standing.total, told="; ".join(parts))
+
+        return run_bench(chosen, output, report=told, **options)
 
 
 def _print(one) -> None:
