@@ -331,8 +331,8 @@ def test_training_times_are_those_on_a_core_of_ones_own():
         (cell, {"seeds": [entry], "seconds": 20.0, "seconds_core": 10.0}) for cell in study.cells(1, quick=False)
     ]
     seconds, ratios = study.present(results)
-    told = {(row[0], row[1]): row[4] for row in seconds.rows}
-    assert told["slider_crank", "LSTM, batch 1"] == "3.00"
+    told = {(row[0], row[1]): row[4:] for row in seconds.rows}
+    assert told["slider_crank", "LSTM, batch 1"] == ("3.00", "0.5")
     assert ratios.rows[0][2:] == ("1.0", "1.5")
     assert len(told) == len(results) == 5 * 5
 

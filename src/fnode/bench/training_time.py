@@ -1,7 +1,7 @@
 """The paper's table of training times, from the same trainings as its table of errors."""
 
 from fnode.bench.error_table import ErrorTable
-from fnode.bench.experiment import AbstractExperiment, Heading, middle, shown
+from fnode.bench.experiment import AbstractExperiment, Heading, middle
 from fnode.bench.published import SECONDS
 from fnode.bench.trained import SYSTEMS, label
 from fnode.preparation import resolved
@@ -27,10 +27,11 @@ def _seconds(results) -> Heading:
     rows = []
     for cell, result in results:
         system, model = cell.inputs["system"], cell.inputs["model"]
-        compiling = max(entry["seconds"]["compile"] for entry in result["seeds"])
+        compiling = _alone(result) * max(entry["seconds"]["compile"] for entry in result["seeds"])
         integrator = "RK4" if model == "mbd_node" else "-"
         published = f"{SECONDS[system][model]:.2f}"
-        rows.append((system, label(cell), integrator, published, shown(_training(result), ".2f"), f"{compiling:.1f}"))
+        training = f"{middle(_training(result)):.2f}"  # all seeds have the same share
+        rows.append((system, label(cell), integrator, published, training, f"{compiling:.1f}"))
     text = (
         "Seconds of training per seed, without labels and rollouts, as the paper counts. Here: one core of a CPU, "
         "less the share of the time in which other programs had that core; seeds train together and each is charged "
@@ -63,8 +64,12 @@ def _ratios(results) -> Heading:
 
 def _training(result) -> list[float]:
     """Seconds of each seed, on a core that nobody else uses."""
-    alone = min(1.0, result["seconds_core"] / result["seconds"])
-    return [entry["seconds"]["train"] * alone for entry in result["seeds"]]
+    return [entry["seconds"]["train"] * _alone(result) for entry in result["seeds"]]
+
+
+def _alone(result) -> float:
+    """The share of its time in which a cell had its core."""
+    return min(1.0, result["seconds_core"] / result["seconds"])
 
 
 def _epochs(cell) -> int:
