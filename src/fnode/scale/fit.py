@@ -123,7 +123,7 @@ def fit_stream(
         batch = batches[done * len(batches) // total]
         if batch not in programs:
             began = time.perf_counter()
-            steps = seeds * (total - done) * stream.lanes * stream.rows // batch
+            steps = seeds * total * stream.lanes * stream.rows // batch
             program = compiled(lambda *a, b=batch: advance(b, *a), progress, fixed, block, steps=steps)
             programs = {batch: program}
             compile_seconds += time.perf_counter() - began
