@@ -23,11 +23,12 @@ def show(title: str, results: dict[str, dict], notes: list[str] = ()) -> None:
     if "--json" in sys.argv:
         print(json.dumps(results, indent=2))
         return
+    width = 1 + max(27, *map(len, results))
     print(title)
-    print(f"{'':28}{'ours':>14}{'peer':>14}{'ratio':>9}")
+    print(f"{'':{width}}{'ours':>14}{'peer':>14}{'ratio':>9}")
     for name, result in results.items():
         unit = result["unit"]
-        print(f"{name:28}{result['ours']:>11.4g} {unit:2}{result['peer']:>11.4g} {unit:2}{result['ratio']:>8.1f}x")
+        print(f"{name:{width}}{result['ours']:>11.4g} {unit:2}{result['peer']:>11.4g} {unit:2}{result['ratio']:>8.1f}x")
     for note in notes:
         print(note)
 
