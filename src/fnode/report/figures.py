@@ -17,7 +17,7 @@ FARTHEST = 1.0  # heights of the truth beyond which a lost model is not drawn
 
 def line(x, y, name: str, colour: str, *, width=2.0, dash="solid", legend=True, most=MOST_POINTS) -> go.Scatter:
     """A line of at most `most` points from end to end; lines of one name are switched on and off together."""
-    style = {"color": colour, "width": width, "dash": dash}
+    style = {"color": colour, "width": width, "dash": dash, "simplify": False}  # which draws corners into wide curves
     count = len(x)
     step = max(1, -(-count // most))
     seen = np.unique(np.append(np.arange(0, count, step), count - 1)) if count else slice(0)
