@@ -16,7 +16,11 @@ the error to reach is then that of our own implementation of the same algorithm 
 
 import os
 
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+# Without fusion emitters, as the command compiles; a bare word ends the flags.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+)
 
 import argparse
 import dataclasses

@@ -133,7 +133,15 @@ def test_tables_of_some_cells_leave_the_others_out(name):
         assert all(len(row) == len(other.columns) for other in others for row in other.rows)
 
 
-def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch):
+SHORT = {"training": {"epochs": 6}}
+TRAININGS = {
+    "learned": {"system": "mass_spring", "model": "fcnn", "recipe": "paper", "seeds": 2, "settings": SHORT},
+    "energy": {"schemes": ["rk4"], "recipe": "paper", "seeds": 2, "settings": {"model": "fnode", **SHORT}},
+}
+
+
+@pytest.mark.parametrize("task", TRAININGS)
+def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch, task):
     kept = RunFolder.checkpoint
 
     def checkpoint(self, start, progress, *, now=False):
@@ -142,11 +150,7 @@ def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(RunFolder, "checkpoint", checkpoint)
-    settings = {"training": {"epochs": 6}}
-    cell = Cell(
-        "learned", {"system": "mass_spring", "model": "fcnn", "recipe": "paper", "seeds": 2, "settings": settings}
-    )
-    store, executor = Store(tmp_path), InThisProcess()
+    cell, store, executor = Cell(task, TRAININGS[task]), Store(tmp_path), InThisProcess()
     interrupting = True
     with pytest.raises(KeyboardInterrupt):
         list(run_cells([cell], store, executor))
@@ -156,8 +160,9 @@ def test_an_interrupted_training_goes_on_in_its_cell(tmp_path, monkeypatch):
     assert store.share(cell) is None
     assert "goes on after epoch 1" in (store.path(cell) / "run.log").read_text()
     assert not list(store.path(cell).glob("checkpoint*"))
-    uninterrupted = compute(cell)
-    np.testing.assert_array_equal(result["arrays"]["0.predicted"], uninterrupted["arrays"]["0.predicted"])
+    if task == "learned":
+        uninterrupted = compute(cell)
+        np.testing.assert_array_equal(result["arrays"]["0.predicted"], uninterrupted["arrays"]["0.predicted"])
 
 
 def test_the_heaviest_cell_comes_first_and_light_ones_soon():

@@ -16,7 +16,10 @@ from fnode.bench.tasks.evidence import evidence
 from fnode.bench.tasks.friction_depth import acceleration_errors
 from fnode.bench.tasks.labels import label_errors, training_effect
 from fnode.bench.tasks.learned import learned
+from fnode.learn import Watch
+from fnode.run_folder import RunFolder
 
+CHECKPOINT_SECONDS = 20.0  # the states of many large networks take a while to write
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "learned": learned,
     "energy": drifts,
@@ -33,14 +36,19 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 def compute(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
     """The result of a cell, with the seconds it took: by the clock, and of a core.
 
-    Tasks that can go on after an interrupt keep in the folder what they need for that.
+    Tasks with a `watch` over their training keep in the folder what they need to go on after an interrupt.
     """
     clock, core = time.perf_counter(), time.process_time()
     task = TASKS[cell.task]
-    place = {"folder": folder} if "folder" in inspect.signature(task).parameters else {}
+    watched = "watch" in inspect.signature(task).parameters
     with jax.enable_x64(True):
-        result = task(**cell.inputs, **place)
+        result = task(**cell.inputs, **({"watch": _resuming(folder)} if folder and watched else {}))
     return {**result, "seconds": time.perf_counter() - clock, "seconds_core": time.process_time() - core}
+
+
+def _resuming(folder: Path) -> Watch:
+    folder.mkdir(parents=True, exist_ok=True)
+    return RunFolder(folder, CHECKPOINT_SECONDS).watch(resume=True)
 
 
 def module_of(task: str) -> Path:

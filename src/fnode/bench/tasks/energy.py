@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from fnode.config import merged
-from fnode.learn import run
+from fnode.learn import UNWATCHED, Watch, run
 from fnode.metrics import energy_drift, flat, mse
 from fnode.models import RolledOut
 from fnode.preparation import prepare, resolved
@@ -35,7 +35,11 @@ class StaleRK4(AbstractFixedStep):
 
 
 def drifts(
-    schemes: list[str], recipe: str | None = None, settings: dict[str, Any] | None = None, seeds: int = 1
+    schemes: list[str],
+    recipe: str | None = None,
+    settings: dict[str, Any] | None = None,
+    seeds: int = 1,
+    watch: Watch = UNWATCHED,
 ) -> dict[str, Any]:
     """One training (none without a recipe: the true field), rolled out by each scheme.
 
@@ -45,7 +49,7 @@ def drifts(
     (recording,) = recordings(system, key=jax.random.key(0))
     truth = recording.truth
     kinetic = jax.vmap(system.kinetic)(truth.x.q, truth.x.v)
-    fields = (system,) if recipe is None else _learned(recipe, settings or {}, seeds)
+    fields = (system,) if recipe is None else _learned(recipe, settings or {}, seeds, watch)
     found, arrays = {}, {"ts": np.asarray(truth.ts), "truth": np.asarray(truth.states)}
     for scheme in schemes:
         solver = StaleRK4() if scheme == "stale" else solver_named(scheme)
@@ -59,9 +63,9 @@ def drifts(
     return {"schemes": found, "arrays": arrays}
 
 
-def _learned(recipe: str, settings: dict[str, Any], seeds: int) -> tuple:
+def _learned(recipe: str, settings: dict[str, Any], seeds: int, watch: Watch) -> tuple:
     config = resolved(merged({"system": SYSTEM, "seeds": seeds}, settings), recipe, SYSTEM)
-    return run(config, prepare(config)).model.members
+    return run(config, prepare(config), watch).model.members
 
 
 def _finite(value) -> float | None:

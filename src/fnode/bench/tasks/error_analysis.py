@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from fnode.analysis.error_decomposition import acceleration_errors, even_times, integration_error
-from fnode.learn import run
+from fnode.learn import UNWATCHED, Watch, run
 from fnode.preparation import exactly_labelled, prepare, resolved
 from fnode.systems import MassSpringDamper
 from fnode.trajectory import State, Trajectory
@@ -46,7 +46,9 @@ def _exact_motions(system: MassSpringDamper, times: list[Array]) -> Iterator[Tra
         )
 
 
-def field_error(recipe: str, labels: str, steps: int, epochs: int | None = None) -> dict[str, float]:
+def field_error(
+    recipe: str, labels: str, steps: int, epochs: int | None = None, watch: Watch = UNWATCHED
+) -> dict[str, float]:
     """A field trained on `exact` or `differentiated` labels of the whole motion: mean squared errors of the field's
     accelerations and of its labels, on the states it was trained on."""
     data = {"steps": steps + 1, "train": steps + 1, "dt": DURATION / steps}
@@ -57,7 +59,7 @@ def field_error(recipe: str, labels: str, steps: int, epochs: int | None = None)
     differentiated = np.asarray(prepared[0].labels[0].rate.value)
     if labels == "exact":
         prepared = [exactly_labelled(part) for part in prepared]
-    field = run(config, prepared).model.member()
+    field = run(config, prepared, watch).model.member()
     learned = jax.jit(jax.vmap(field))(truth.ts, truth.x).v
     return {
         "field": float(jnp.mean((learned - truth.a) ** 2)),

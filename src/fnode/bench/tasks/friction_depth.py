@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fnode.learn import run
+from fnode.learn import UNWATCHED, Watch, run
 from fnode.preparation import labelled, prepare, resolved
 
 
-def acceleration_errors(depth: int, seed: int, epochs: int) -> dict[str, Any]:
+def acceleration_errors(depth: int, seed: int, epochs: int, watch: Watch = UNWATCHED) -> dict[str, Any]:
     """One network on the first 5 s of the motion: its error against its labels and against the true accelerations."""
     settings = {
         "system": "slider_crank_friction",
@@ -22,7 +22,7 @@ def acceleration_errors(depth: int, seed: int, epochs: int) -> dict[str, Any]:
     }
     config = resolved(settings, "paper", "slider_crank_friction")
     prepared = prepare(config)
-    model = run(config, prepared).model
+    model = run(config, prepared, watch).model
     truth = prepared[0].recordings[0].truth
     samples = labelled(prepared[0].recordings, prepared[0].labels, config.labels)
     learned = jax.vmap(model.member())(truth.ts, truth.x, truth.u).v

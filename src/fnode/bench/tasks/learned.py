@@ -1,7 +1,6 @@
 """One recipe on one system: trained once, for every table and figure that shows it."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -13,13 +12,11 @@ from fnode.learn import UNWATCHED, Run, Watch, completed, one_of, predict_record
 from fnode.metrics import flat
 from fnode.models import is_trainable
 from fnode.preparation import prepare, resolved
-from fnode.run_folder import RunFolder
 from fnode.scores import score_parts, scores
 from fnode.training import Progress
 from fnode.trajectory import Trajectory
 
 GROWTH = 1.25  # training time from one look at the test part to the next, as a factor
-CHECKPOINT_SECONDS = 20.0  # the states of many large networks take a while to write
 KEPT = ("seeds", "chosen", "structure", "deterministic", "constraint", "mse_all", "trajectories")
 
 
@@ -30,23 +27,15 @@ def learned(
     seeds: int,
     settings: dict[str, Any] | None = None,
     track: bool = False,
-    folder: Path | None = None,
+    watch: Watch = UNWATCHED,
 ) -> dict[str, Any]:
     """All seeds of a model on a system: scores, rollouts and, with `track`, the error of the test part on the way.
 
-    A training that was interrupted is found again in its folder; one that is tracked begins anew, because its way is
-    part of the result.
+    A training that is tracked begins anew after an interrupt, because its way is part of the result.
     """
     config = resolved(merged({"system": system, "model": model, "seeds": seeds}, settings or {}), recipe, system)
     looks = Looks()
-    if track:
-        watch = Watch(report=looks.take)
-    elif folder:
-        folder.mkdir(parents=True, exist_ok=True)
-        watch = RunFolder(folder, CHECKPOINT_SECONDS).watch(resume=True)
-    else:
-        watch = UNWATCHED
-    done = run(config, prepare(config), watch)
+    done = run(config, prepare(config), Watch(report=looks.take) if track else watch)
     found = scores(done)
     part, chosen = done.chosen
     arrays = {}
