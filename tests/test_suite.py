@@ -347,7 +347,7 @@ def test_the_vehicle_is_shown_as_soon_as_there_is_one():
     ts = np.linspace(0.0, 1.0, 11)
     truth = np.stack([ts, 0 * ts, 0 * ts, ts], axis=1)
     off = truth + np.array([3.0, 4.0, 0.0, 0.0])
-    entry = {"name": "test 1", "split": "test", "parameters": {"l": 2.7}, "mse": {"full": 6.25}, "final_error": 5.0}
+    entry = {"name": "3", "split": "test", "parameters": {"l": 2.7}, "mse": {"full": 6.25}, "final_error": 5.0}
     result = {
         "trajectories": [{**entry, "name": "grid", "split": "train"}, entry],
         "training": [11, 0],
@@ -358,7 +358,7 @@ def test_the_vehicle_is_shown_as_soon_as_there_is_one():
     results = [(study.cells(1, quick=True)[0], result)]
     _, cases, training = study.present(results)
     assert ("optimiser", "AdamW (here Adam)") in training.rows or ("optimiser", "AdamW") in training.rows
-    assert cases.rows == (("test 1", "l = 2.7", "5.00e+00", "6.2e+00"),)
+    assert cases.rows == (("3, held out", "l = 2.7", "5.00e+00", "6.2e+00"),)
     (drawing,) = study.figures(results)
     assert isinstance(drawing, Drawing)
     assert len(drawing.figure.axes) == 1

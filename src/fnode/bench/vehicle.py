@@ -38,7 +38,7 @@ class Vehicle(AbstractExperiment):
             gap = float(np.hypot(*(predicted[-1, :2] - truth[-1, :2])))
             error = entry["mse"]["full"]
             numbers = ", ".join(f"{name} = {value:g}" for name, value in (entry["parameters"] or {}).items())
-            rows.append((entry["name"], numbers, f"{gap:.2e}", "-" if error is None else f"{error:.1e}"))
+            rows.append((_case(entry), numbers, f"{gap:.2e}", "-" if error is None else f"{error:.1e}"))
         ranges = tuple((name, f"{low:g} .. {high:g}") for name, (low, high) in VehicleSystem.ranges.items())
         text = (
             "Distance of the predicted from the true place at the end, and mean squared error of the whole motion. "
@@ -58,7 +58,7 @@ class Vehicle(AbstractExperiment):
             truth, predicted = _paths(result, k)
             one.plot(truth[:, 0], truth[:, 1], color=TRUTH, linewidth=2.6, label="truth")
             in_two_parts(one, predicted[:, 0], predicted[:, 1], result["training"][k], COLOURS["fnode"], "FNODE")
-            one.set_title(entry["name"], fontsize=9, loc="left")
+            one.set_title(f"case {_case(entry)}", fontsize=9, loc="left")
             one.set_xlabel("x (m)", fontsize=9)
             one.set_ylabel("y (m)", fontsize=9)
         axes[0, 0].legend(fontsize=8)
@@ -66,9 +66,12 @@ class Vehicle(AbstractExperiment):
 
 
 def _tests(result) -> list[tuple[int, dict]]:
-    """The motions with a test part, those held out as a whole first; with their numbers."""
-    numbered = [(k, entry) for k, entry in enumerate(result["trajectories"]) if entry["split"] != "train"]
-    return sorted(numbered, key=lambda pair: pair[1]["split"] != "test")
+    """The motions with a test part, with their numbers."""
+    return [(k, entry) for k, entry in enumerate(result["trajectories"]) if entry["split"] != "train"]
+
+
+def _case(entry) -> str:
+    return f"{entry['name']}, {'held out' if entry['split'] == 'test' else 'first part for training'}"
 
 
 def _paths(result, k: int) -> tuple[np.ndarray, np.ndarray]:
