@@ -10,7 +10,8 @@ from collections.abc import Callable
 def interleaved(*workers: Callable[[], object], repeats: int = 7) -> list[float]:
     """Median seconds of each worker; they take turns, so that a busy machine slows all of them alike."""
     times: list[list[float]] = [[] for _ in workers]
-    for _ in range(repeats):
+    for number in range(repeats):
+        print(f"round {number + 1} of {repeats}", file=sys.stderr, flush=True)
         for worker, record in zip(workers, times, strict=True):
             began = time.perf_counter()
             worker()
