@@ -19,7 +19,7 @@ import numpy as np
 from _bench import result, show
 
 from fnode.learn import Trained, predict_recording, run
-from fnode.metrics import flat
+from fnode.metrics import flat, mse
 from fnode.model import Model
 from fnode.preparation import prepare, resolved
 
@@ -35,7 +35,7 @@ def errors(system: str, recipe: str, draw: int) -> dict[str, float]:
     (recording,), (rolled,) = part.recordings, part.predictions[0]
     assert recording.observed is not None
     found = {
-        "rollout": float(np.mean((flat(rolled) - recording.truth.states) ** 2)),
+        "rollout": mse(rolled, recording.truth.x),
         "windows": windows_error(learned.model, part),
     }
     begins = {"first sample": recording.observed.states[0]}
@@ -53,7 +53,7 @@ def windows_error(model: Model, part: Trained) -> float:
     length = 1 + round(WINDOW_SECONDS / float(recording.truth.ts[1] - recording.truth.ts[0]))
     begins = range(0, recording.training - length + 1, length - 1)
     cuts = [dataclasses.replace(recording, truth=recording.truth[k : k + length]) for k in begins]
-    return float(np.mean([np.mean((flat(predict_recording(model, 0, cut)) - cut.truth.states) ** 2) for cut in cuts]))
+    return float(np.mean([mse(predict_recording(model, 0, cut), cut.truth.x) for cut in cuts]))
 
 
 def median(found: list[dict[str, float]], name: str) -> float:
@@ -66,6 +66,10 @@ def main():
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
+    if unknown := set(asked.systems) - set(SYSTEMS):
+        parser.error(f"got {', '.join(sorted(unknown))}: choose from {', '.join(SYSTEMS)}")
+    if asked.draws < 1:
+        parser.error(f"got {asked.draws} draws: give at least 1")
     jax.config.update("jax_enable_x64", True)
     results, notes = {}, []
     for system in asked.systems:
