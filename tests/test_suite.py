@@ -30,6 +30,7 @@ from fnode.bench.run import InThisProcess, in_turn, run_cells
 from fnode.bench.tasks import TASKS, compute
 from fnode.bench.tasks.error_analysis import label_and_solver_errors
 from fnode.bench.tasks.learned import learned
+from fnode.bench.trained import CHAIN, label, over_seeds, trained
 from fnode.cli import main
 from fnode.errors import InputError
 from fnode.mechanisms import Minimal
@@ -119,18 +120,47 @@ def test_a_folder_in_which_nothing_was_begun_is_not_shown_as_unfinished(tmp_path
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.partial])
 def test_tables_of_some_cells_leave_the_others_out(name):
     study = EXPERIMENTS[name]
-    errors = {part: 1.0 for part in ("full", "train", "test")}
-    entry = {
-        "mse": errors,
-        "mse_free": None,
-        "rmse": {"test": dict.fromkeys(("x1", "x2", "x3", "d_x1", "d_x2", "d_x3"), 1.0)},
-    }
-    entry |= {"seconds": {"train": 6.0, "compile": 1.0}}
-    results = [(cell, {"seeds": [entry], "seconds": 1.0, "seconds_core": 1.0}) for cell in study.cells(2, quick=False)]
+    results = [(cell, one_seed(cell)) for cell in study.cells(2, quick=False)]
     for count in range(1, len(results) + 1, 3):
         first, *others = study.present(results[:count])
-        assert len(first.rows) == count
+        assert len(first.rows) == len({(cell.inputs["system"], label(cell)) for cell, _ in results[:count]})
         assert all(len(row) == len(other.columns) for other in others for row in other.rows)
+
+
+def one_seed(cell, *, error=1.0, windows=1.0, alone=1.0):
+    """What the task of a training would give, made up; the error stands for everything that depends on the seed."""
+    motion = np.full((1, 4, 2), error)
+    entry = {
+        "seed": cell.inputs["settings"]["seed"],
+        "mse": dict.fromkeys(("full", "train", "test"), error),
+        "mse_free": None,
+        "rmse": {"test": dict.fromkeys(("x1", "x2", "x3", "d_x1", "d_x2", "d_x3"), error)},
+        "seconds": {"train": 6.0, "compile": 1.0},
+    }
+    return {
+        "seeds": [entry],
+        "windows": [windows],
+        "chosen": 0,
+        "track": {"seconds": [2.0, 6.0], "epochs": [1, 3], "mse": [[3 * error], [error]]},
+        "arrays": {"0.predicted": motion, "complete.predicted": motion[0]},
+        "seconds": 20.0,
+        "seconds_core": 20.0 * alone,
+    }
+
+
+def test_seeds_of_a_training_are_put_together_and_the_training_part_chooses():
+    cells = trained(CHAIN, "fnode", 3, quick=False)
+    assert trained(CHAIN, "fnode", 5, quick=False)[:3] == cells
+    errors, windows = (1.0, 2.0, 3.0), (0.2, 0.1, None)
+    results = [(c, one_seed(c, error=e, windows=w)) for c, e, w in zip(cells, errors, windows, strict=True)]
+    others = [(cell, one_seed(cell)) for cell in trained(CHAIN, "fcnn", 3, quick=False)]
+    (_, found), _ = over_seeds([*results, *others])
+    assert [entry["seed"] for entry in found["seeds"]] == [0, 1, 2]
+    assert found["chosen"] == 1
+    np.testing.assert_array_equal(found["arrays"]["0.predicted"][:, 0, 0], errors)
+    np.testing.assert_array_equal(found["arrays"]["complete.predicted"], np.full((4, 2), 2.0))
+    (table,) = EXPERIMENTS["tracking"].present(results)
+    assert table.rows == (("FNODE", "6.00", "2.0e+00", "6.00", "3"),)
 
 
 SHORT = {"training": {"epochs": 6}}
@@ -312,14 +342,20 @@ def test_a_training_looked_at_on_its_way_ends_where_it_ends():
     found = learned(
         "triple_mass_spring_damper", "fnode", "paper", 2, {"training": {"epochs": 3, "batch": 60}}, track=True
     )
+    assert found["chosen"] == np.argmin(found["windows"])
     track = found["track"]
     assert track["epochs"][-1] == 3
     assert np.all(np.diff(track["seconds"]) > 0)
     assert track["seconds"][-1] == pytest.approx(np.mean([entry["seconds"]["train"] for entry in found["seeds"]]))
     assert track["mse"][-1] == pytest.approx([entry["mse"]["test"] for entry in found["seeds"]])
     assert found["arrays"]["0.predicted"].shape == (2, 400, 6)
+    first = found["seeds"][0]["mse"]
     study = EXPERIMENTS["triple_mass_spring_damper"]
-    results = [(cell, found) for cell in study.cells(2, quick=True)]
+    cells = study.cells(2, quick=True)
+    settings = {"seed": 0, "training": {"epochs": 3, "batch": 60}}
+    alone = compute(Cell("learned", {**cells[0].inputs, "settings": settings}))
+    assert alone["seeds"][0]["mse"] == pytest.approx(first, rel=1e-3)  # whether trained beside others or not
+    results = [(cell, alone) for cell in cells]
     motion, phase = study.figures(results)
     assert len(motion.figure.axes) == 6
     assert len(phase.figure.axes) == 12
@@ -331,10 +367,7 @@ def test_a_training_looked_at_on_its_way_ends_where_it_ends():
 def test_training_times_are_those_on_a_core_of_ones_own():
     """A core that was shared by two counts half the time."""
     study = EXPERIMENTS["training_time"]
-    entry = {"seconds": {"train": 6.0, "compile": 1.0}}
-    results = [
-        (cell, {"seeds": [entry], "seconds": 20.0, "seconds_core": 10.0}) for cell in study.cells(1, quick=False)
-    ]
+    results = [(cell, one_seed(cell, alone=0.5)) for cell in study.cells(1, quick=False)]
     seconds, ratios = study.present(results)
     told = {(row[0], row[1]): row[4:] for row in seconds.rows}
     assert told["slider_crank", "LSTM, batch 1"] == ("3.00", "0.5")

@@ -347,17 +347,20 @@ def predict_recording(model: Model, number: int, recording: Recording, begin: St
 
 def best_member(model: Model, trained: Sequence[Trained]) -> int:
     """The member with the smallest rollout error over windows of its own training part; the test part is not seen."""
-    if model.size == 1:
-        return 0
+    return 0 if model.size == 1 else int(np.argmin(window_errors(model, trained)))
+
+
+def window_errors(model: Model, trained: Sequence[Trained]) -> list[float]:
+    """What members are chosen by; infinite for one that leaves for good, and for all where a stream of files keeps no
+    training part to choose by."""
     parts = [part for part in trained for _ in part.seeds]
     errors = []
     for number, part in enumerate(parts):
         least = model.forecaster(number).needs + 1
         stretches = [window for recording in part.recordings for window in _windows(recording, least)]
-        if not stretches:
-            return 0  # a stream of files keeps no training part to choose by
-        errors.append(np.mean([_window_error(model, number, window) for window in stretches]))
-    return int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
+        error = np.mean([_window_error(model, number, window) for window in stretches]) if stretches else np.inf
+        errors.append(float(error) if np.isfinite(error) else np.inf)
+    return errors
 
 
 def _windows(recording: Recording, least: int) -> list[Recording]:

@@ -2,7 +2,7 @@
 
 from fnode.bench.experiment import AbstractExperiment, Heading, middle, shown
 from fnode.bench.published import ERRORS
-from fnode.bench.trained import CHAIN, MODELS, SYSTEMS, as_published, label, trained
+from fnode.bench.trained import CHAIN, MODELS, SYSTEMS, as_published, label, over_seeds, trained
 
 PARTS = ("full", "train", "test")
 
@@ -16,12 +16,12 @@ class ErrorTable(AbstractExperiment):
     partial = True
 
     def cells(self, seeds, quick):
-        cells = [trained(system, model, seeds, quick) for system in SYSTEMS for model in MODELS]
+        cells = [cell for system in SYSTEMS for model in MODELS for cell in trained(system, model, seeds, quick)]
         return cells if quick else cells + [as_published(system) for system in SYSTEMS]
 
     def present(self, results):
-        ordered = sorted(results, key=lambda pair: SYSTEMS.index(pair[0].inputs["system"]))
-        return [_errors(ordered), _order(ordered), _masses(ordered)]
+        results = over_seeds(results)
+        return [_errors(results), _order(results), _masses(results)]
 
 
 def _errors(results) -> Heading:

@@ -8,7 +8,7 @@ import numpy as np
 from fnode.bench.drawing import COLOURS, TRUTH, around, in_two_parts, panels, quantity, shade_test
 from fnode.bench.experiment import AbstractExperiment, Drawing, Heading, shown
 from fnode.bench.published import ERRORS
-from fnode.bench.trained import MODELS, trained
+from fnode.bench.trained import MODELS, over_seeds, trained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,11 +34,11 @@ class Motions(AbstractExperiment):
         )
 
     def cells(self, seeds, quick):
-        return [trained(self.system, model, seeds, quick) for model in MODELS]
+        return [cell for model in MODELS for cell in trained(self.system, model, seeds, quick)]
 
     def present(self, results):
         rows = []
-        for cell, result in results:
+        for cell, result in over_seeds(results):
             model, entries = cell.inputs["model"], result["seeds"]
             errors = [shown([entry["mse"][part] for entry in entries], ".1e") for part in ("full", "train", "test")]
             rows.append((MODELS[model], f"{ERRORS[self.system][model]:.1e}", *errors))
@@ -47,7 +47,7 @@ class Motions(AbstractExperiment):
         return [Heading(f"Errors of the motions of {self.system}", text, columns, tuple(rows))]
 
     def figures(self, results):
-        found = {cell.inputs["model"]: result for cell, result in results}
+        found = {cell.inputs["model"]: result for cell, result in over_seeds(results)}
         lines = (
             "Truth grey; dashed: the training part, dotted: beyond it (shaded). The seed shown is the best on "
             "windows of the training part."
@@ -62,7 +62,7 @@ class Motions(AbstractExperiment):
             )
         ]
         if self.phase is not None:
-            caption = f"Fig. {self.phase}: {self.title}, phase portraits of each model (rows). {lines}"
+            caption = f"Fig. {self.phase}: {self.title}, phase portraits, model by model. {lines}"
             drawings.append(Drawing(f"fig{self.phase:02d}_{self.system}_phase", caption, _phases(found)))
         for number, model in zip(self.complete, MODELS, strict=False):
             caption = (

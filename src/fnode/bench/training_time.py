@@ -1,9 +1,9 @@
 """The paper's table of training times, from the same trainings as its table of errors."""
 
 from fnode.bench.error_table import ErrorTable
-from fnode.bench.experiment import AbstractExperiment, Heading, middle
+from fnode.bench.experiment import AbstractExperiment, Heading, middle, shown
 from fnode.bench.published import SECONDS
-from fnode.bench.trained import SYSTEMS, label
+from fnode.bench.trained import label, over_seeds
 from fnode.preparation import resolved
 
 
@@ -19,23 +19,22 @@ class TrainingTime(AbstractExperiment):
         return ErrorTable().cells(seeds, quick)
 
     def present(self, results):
-        ordered = sorted(results, key=lambda pair: SYSTEMS.index(pair[0].inputs["system"]))
-        return [_seconds(ordered), _ratios(ordered)]
+        results = over_seeds(results)
+        return [_seconds(results), _ratios(results)]
 
 
 def _seconds(results) -> Heading:
     rows = []
     for cell, result in results:
         system, model = cell.inputs["system"], cell.inputs["model"]
-        compiling = _alone(result) * max(entry["seconds"]["compile"] for entry in result["seeds"])
+        compiling = max(entry["seconds"]["compile"] for entry in result["seeds"])
         integrator = "RK4" if model == "mbd_node" else "-"
         published = f"{SECONDS[system][model]:.2f}"
-        training = f"{middle(_training(result)):.2f}"  # all seeds have the same share
-        rows.append((system, label(cell), integrator, published, training, f"{compiling:.1f}"))
+        rows.append((system, label(cell), integrator, published, shown(_training(result), ".2f"), f"{compiling:.1f}"))
     text = (
-        "Seconds of training per seed, without labels and rollouts, as the paper counts. Here: one core of a CPU, "
-        "less the share of the time in which other programs had that core; seeds train together and each is charged "
-        "its share; compilation is counted apart, once for all seeds."
+        "Seconds of training of one seed, without labels and rollouts, as the paper counts. Here: one core of a CPU, "
+        "less the share of the time in which other programs had that core, median (range) over seeds; compilation is "
+        "counted apart, that of the seed that had most of it: what one has compiled is there for the next."
     )
     columns = ("system", "model", "integrator", "published (s)", "training (s)", "compilation (s)")
     return Heading("Training times", text, columns, tuple(rows))
@@ -63,17 +62,11 @@ def _ratios(results) -> Heading:
 
 
 def _training(result) -> list[float]:
-    """Seconds of each seed, on a core that nobody else uses."""
-    return [entry["seconds"]["train"] * _alone(result) for entry in result["seeds"]]
-
-
-def _alone(result) -> float:
-    """The share of its time in which a cell had its core."""
-    return min(1.0, result["seconds_core"] / result["seconds"])
+    return [entry["seconds"]["train"] for entry in result["seeds"]]
 
 
 def _epochs(cell) -> int:
     """Epochs of a training: what the cell says, or its recipe."""
     inputs = cell.inputs
-    settings = {"model": inputs["model"], **inputs.get("settings", {})}
+    settings = {"model": inputs["model"], **inputs["settings"]}
     return resolved(settings, inputs["recipe"], inputs["system"]).training.epochs

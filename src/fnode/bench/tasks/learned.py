@@ -8,7 +8,7 @@ import numpy as np
 
 from fnode.config import merged
 from fnode.errors import InputError
-from fnode.learn import UNWATCHED, Run, Watch, completed, one_of, predict_recording, run
+from fnode.learn import UNWATCHED, Run, Watch, completed, one_of, predict_recording, run, window_errors
 from fnode.metrics import flat
 from fnode.models import is_trainable
 from fnode.preparation import prepare, resolved
@@ -55,6 +55,7 @@ def learned(
         "units": {column.name: column.unit for column in (*columns.state, *done.model.columns.state)},
         "columns": [column.name for column in columns.state],
         "training": [recording.training for recording in part.recordings],
+        "windows": [error if np.isfinite(error) else None for error in window_errors(done.model, done.trained)],
         "track": looks.errors(done) if track else None,
         "arrays": arrays,
     }
