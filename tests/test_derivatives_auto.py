@@ -50,33 +50,42 @@ def oracle(ts, y, truth, order):
 
 
 @pytest.fixture(scope="module")
-def scores(channels):
-    """For each noisy case: noise, order, our error over the oracle's, and the rms of error over standard deviation.
+def ratios(channels):
+    """Our error over the oracle's in each noisy case.
 
     Errors are root mean squares over two draws: on a single one the oracle is sometimes merely lucky.
     """
-    rng, rows = np.random.default_rng(11), []
+    rng, ratios = np.random.default_rng(11), []
     for ts, q, v, a in channels[::4]:  # `fnode bench label_study` takes them all
         for noise in (0.001, 0.01, 0.05):
             for signal, order in ((v, 1), (q, 2)):
                 ys = [signal + noise * np.std(signal) * rng.normal(size=len(ts)) for _ in range(2)]
-                found = AUTO(ts, np.stack(ys, axis=1), order=order)
-                assert found.variance is not None
-                error = found.value - a[:, None]
+                error = AUTO(ts, np.stack(ys, axis=1), order=order).value - a[:, None]
                 best = np.sqrt(np.mean([oracle(ts, y, a, order) ** 2 for y in ys]))
-                ours = np.sqrt(np.mean(error**2)) / np.std(a)
-                rows.append((noise, order, ours / best, np.sqrt(np.mean(error**2 / found.variance))))
-    return np.array(rows)
+                ratios.append(np.sqrt(np.mean(error**2)) / np.std(a) / best)
+    return np.array(ratios)
 
 
-def test_auto_is_close_to_the_best_parameters_that_the_truth_could_choose(scores):
-    assert np.exp(np.mean(np.log(scores[:, 2]))) < 1.4
-    assert np.max(scores[:, 2]) < 4.0
+def test_auto_is_close_to_the_best_parameters_that_the_truth_could_choose(ratios):
+    assert np.exp(np.mean(np.log(ratios))) < 1.4
+    assert np.max(ratios) < 4.0
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_standard_deviations_are_calibrated_up_to_one_percent_of_noise(scores, order):
-    assert 0.8 < np.median(scores[(scores[:, 0] <= 0.01) & (scores[:, 1] == order), 3]) < 1.25
+def test_standard_deviations_are_calibrated_up_to_one_percent_of_noise(channels, order):
+    """The rms of error over standard deviation, typical of all channels.
+
+    Errors along one record go together, so that a single case is off by a fifth by chance: it takes many.
+    """
+    rng, spreads = np.random.default_rng(11), []
+    for ts, q, v, a in channels:
+        signal = v if order == 1 else q
+        for noise in (0.001, 0.01):
+            ys = signal[:, None] + noise * np.std(signal) * rng.normal(size=(len(ts), 2))
+            found = AUTO(ts, ys, order=order)
+            assert found.variance is not None
+            spreads.extend(np.sqrt(np.mean((found.value - a[:, None]) ** 2 / found.variance, axis=0)))
+    assert 0.8 < np.median(spreads) < 1.25
 
 
 @pytest.mark.parametrize("count", [250, 1200])
