@@ -296,6 +296,7 @@ def test_latex_tables_escape_what_latex_reads_otherwise():
 
 def test_words_between_backticks_are_code_and_nothing_is_run():
     assert coded("`a` <b>") == "<code>a</code> &lt;b&gt;"
+    assert coded("2e-4 (1e-4 .. 1e+3)").count('<span class="number">') == 2
 
 
 def test_the_published_tables_name_the_same_systems_and_models():

@@ -48,26 +48,25 @@ class Motions(AbstractExperiment):
 
     def figures(self, results):
         found = {cell.inputs["model"]: result for cell, result in over_seeds(results)}
-        lines = (
-            "Truth grey; dashed: the training part, dotted: beyond it (shaded). The seed shown is the best on "
-            "windows of the training part."
-        )
+        lines = "Truth grey; dashed: the training part, dotted: beyond it"
+        seed = "The seed shown is the best on windows of the training part."
+        over_time = f"{lines} (shaded). {seed}"
         drawings = [
             Drawing(
                 f"fig{self.time:02d}_{self.system}_time",
-                f"Fig. {self.time}: {self.title}, predictions over time. {lines}",
+                f"Fig. {self.time}: {self.title}, predictions over time. {over_time}",
                 _by_model(found, self.system)
                 if len(next(iter(found.values()))["coordinates"]) == 1
                 else _by_coordinate(found, self.system),
             )
         ]
         if self.phase is not None:
-            caption = f"Fig. {self.phase}: {self.title}, phase portraits, model by model. {lines}"
+            caption = f"Fig. {self.phase}: {self.title}, phase portraits, model by model. {lines}. {seed}"
             drawings.append(Drawing(f"fig{self.phase:02d}_{self.system}_phase", caption, _phases(found)))
         for number, model in zip(self.complete, MODELS, strict=False):
             caption = (
                 f"Fig. {number}: all dependent coordinates and velocities of the {self.title.lower()}, solved from the "
-                f"constraints at every sample of the rollout of {MODELS[model]}. {lines}"
+                f"constraints at every sample of the rollout of {MODELS[model]}. {over_time}"
             )
             drawings.append(
                 Drawing(f"fig{number:02d}_{self.system}_{model}_all", caption, _complete(found[model], model))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from plotly.offline import get_plotlyjs
 from fnode.trajectory import Column
 
 MOST_ROWS = 4  # of panels in one picture
+NEGATIVE_POWER = re.compile(r"[\d.]+e-\d+")  # browsers would break a line at its hyphen
 
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("fnode.report"), autoescape=True, undefined=jinja2.StrictUndefined
@@ -22,10 +24,9 @@ ENVIRONMENT.filters["figure"] = lambda value: "-" if value is None else f"{value
 
 
 def coded(text: str) -> markupsafe.Markup:
-    """Text whose words between backticks are code; everything in it is shown, never run."""
-    parts = [
-        f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(str(markupsafe.escape(text)).split("`"))
-    ]
+    """Text whose words between backticks are code; everything in it is shown, never run. A power of ten stays whole."""
+    whole = NEGATIVE_POWER.sub(r'<span class="number">\g<0></span>', str(markupsafe.escape(text)))
+    parts = [f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(whole.split("`"))]
     return markupsafe.Markup("".join(parts))
 
 
