@@ -19,6 +19,7 @@ from fnode.bench import (
     Store,
     finished,
     local_workers,
+    needed,
     run_bench,
 )
 from fnode.bench import schematics as drawings
@@ -30,7 +31,7 @@ from fnode.bench.run import InThisProcess, in_turn, run_cells
 from fnode.bench.tasks import TASKS, compute
 from fnode.bench.tasks.error_analysis import label_and_solver_errors
 from fnode.bench.tasks.learned import learned
-from fnode.bench.trained import CHAIN, label, over_seeds, trained
+from fnode.bench.trained import CHAIN, MODELS, label, over_seeds, trained
 from fnode.cli import main
 from fnode.errors import InputError
 from fnode.mechanisms import Minimal
@@ -115,6 +116,23 @@ def test_a_folder_in_which_nothing_was_begun_is_not_shown_as_unfinished(tmp_path
     assert stop.value.code == 2
     assert "typo is not there" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_model_can_be_left_out_of_tables_that_do_without_it(tmp_path, monkeypatch, capsys):
+    table = EXPERIMENTS["error_table"]
+    models = {cell.inputs["model"] for cell in needed(table, seeds=1, quick=False, without=["lstm"])}
+    assert models == {"fnode", "mbd_node", "fcnn"}
+    for words, complaint in {
+        ("cart_pole", "--without", "lstm"): "cart_pole is made of all its models",
+        ("error_table", "--without", "lstn"): "unknown model 'lstn'",
+        ("error_table", *(word for name in MODELS for word in ("--without", name))): "no model left",
+    }.items():
+        monkeypatch.setattr(sys, "argv", ["fnode", "bench", *words, "-o", str(tmp_path / "b")])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 2
+        assert complaint in " ".join(capsys.readouterr().err.split())
+        assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.partial])
@@ -405,6 +423,7 @@ def test_the_page_holds_everything_and_needs_no_network(tmp_path, monkeypatch, c
     out = capsys.readouterr().out
     assert stop.value.code == 0
     assert "Table 6: slider_crank" in out
+    assert "…" not in out  # nothing is cut where no screen asks for it
     page = (tmp_path / "b" / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 4
     assert 'src="http' not in page

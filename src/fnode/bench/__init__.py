@@ -3,7 +3,7 @@
 from fnode.bench.cluster import cluster_workers
 from fnode.bench.experiment import AbstractExperiment, Cell, Drawing, Heading
 from fnode.bench.page import page
-from fnode.bench.run import Presented, finished, run_bench, run_cells
+from fnode.bench.run import Presented, finished, needed, run_bench, run_cells
 from fnode.bench.store import Store
 from fnode.bench.suite import EXPERIMENTS
 from fnode.bench.workers import cores, local_workers
@@ -20,6 +20,7 @@ __all__ = [
     "cores",
     "finished",
     "local_workers",
+    "needed",
     "page",
     "run_bench",
     "run_cells",

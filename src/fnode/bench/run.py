@@ -104,12 +104,25 @@ def in_turn(cells: Sequence[Cell]) -> list[Cell]:
     return ordered[:1] + ordered[half:][::-1] + ordered[1:half]
 
 
+def needed(experiment: AbstractExperiment, *, seeds: int, quick: bool, without: Collection[str] = ()) -> list[Cell]:
+    """The cells of an experiment, but for those of models that are left out."""
+    if experiment.pending:
+        return []
+    if without and not experiment.partial:
+        raise InputError(f"{experiment.name} is made of all its models: name only tables of errors and times")
+    cells = [cell for cell in experiment.cells(seeds, quick) if cell.inputs.get("model") not in without]
+    if without and not cells:
+        raise InputError(f"{experiment.name} has no model left: name fewer with --without")
+    return cells
+
+
 def run_bench(
     experiments: Sequence[AbstractExperiment],
     folder: Path,
     *,
     seeds: int,
     quick: bool,
+    without: Collection[str] = (),
     executor: concurrent.futures.Executor | None = None,
     same_disk: bool = True,
     report: Callable[[Standing], None] = lambda standing: None,
@@ -118,15 +131,15 @@ def run_bench(
 
     `report` hears how far it is, every few seconds.
     """
-    needed = {one.name: [] if one.pending else one.cells(seeds, quick) for one in experiments}
-    cells = [cell for several in needed.values() for cell in several]
+    parts = {one.name: needed(one, seeds=seeds, quick=quick, without=without) for one in experiments}
+    cells = [cell for several in parts.values() for cell in several]
     total, found, presented = len({cell.key for cell in cells}), {}, {}
     store = Store(folder)
 
     def present_complete() -> None:
         for one in experiments:
-            if one.name not in presented and all(cell.key in found for cell in needed[one.name]):
-                presented[one.name] = _presented(one, [(cell, found[cell.key]) for cell in needed[one.name]], folder)
+            if one.name not in presented and all(cell.key in found for cell in parts[one.name]):
+                presented[one.name] = _presented(one, [(cell, found[cell.key]) for cell in parts[one.name]], folder)
 
     def look(unfinished: Collection[Cell]) -> None:
         shares = {cell.name: store.share(cell) for cell in unfinished}
@@ -139,13 +152,14 @@ def run_bench(
     return [presented[one.name] for one in experiments]
 
 
-def finished(
-    experiments: Sequence[AbstractExperiment], folder: Path, *, seeds: int, quick: bool
-) -> Iterator[Presented]:
-    """The tables of what is there already, while the rest is computed elsewhere or later; nothing is written."""
+def finished(experiments: Sequence[AbstractExperiment], folder: Path, **options) -> Iterator[Presented]:
+    """The tables of what is there already, while the rest is computed elsewhere or later; nothing is written.
+
+    Options are those of `needed`.
+    """
     store = Store(folder)
     for one in experiments:
-        cells = [] if one.pending else one.cells(seeds, quick)
+        cells = needed(one, **options)
         found = [(cell, result) for cell in cells if (result := store.load(cell)) is not None]
         missing = len(cells) - len(found)
         tables = one.present(found) if found and (one.partial or not missing) else ()

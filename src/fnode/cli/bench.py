@@ -23,6 +23,10 @@ def bench(
         int | None, typer.Option(min=1, help="Repeats of everything random; 3, or 1 with --quick.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small budgets: a smoke test.")] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL", help="Leave a model out of tables that can do without it; repeatable."),
+    ] = None,
     only_finished: Annotated[
         bool, typer.Option("--finished", help="Print the tables of what is finished; compute and write nothing.")
     ] = False,
@@ -36,16 +40,20 @@ def bench(
     began = time.perf_counter()
     prepare_jax()
     from fnode import io
-    from fnode.bench import EXPERIMENTS, cluster_workers, cores, local_workers, page
+    from fnode.bench import EXPERIMENTS, cluster_workers, cores, local_workers, needed, page
     from fnode.errors import choose
+    from fnode.methods import METHODS
     from fnode.run_folder import REPORT
 
     chosen = [EXPERIMENTS[choose("experiment", name, EXPERIMENTS)] for name in names or EXPERIMENTS]
     if output.exists() and not output.is_dir():
         raise InputError(f"{output} is a file: choose a folder for the results")
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
+    options = {"seeds": seeds, "quick": quick, "without": [choose("model", name, METHODS) for name in without or ()]}
+    for one in chosen:
+        needed(one, **options)  # an error before anything is computed or written
     if only_finished:
-        _show_finished(chosen, output, seeds=seeds, quick=quick)
+        _show_finished(chosen, output, **options)
         return
     output.mkdir(parents=True, exist_ok=True)
     if scheduler:
@@ -53,7 +61,7 @@ def bench(
     else:
         elsewhere = local_workers(workers or len(cores()), prepare_jax)
     with elsewhere as executor:
-        presented = _run(chosen, output, seeds=seeds, quick=quick, executor=executor, same_disk=not scheduler)
+        presented = _run(chosen, output, **options, executor=executor, same_disk=not scheduler)
     seconds = time.perf_counter() - began
     io.write_text(output / REPORT, page(presented, output, seeds=seeds, quick=quick, seconds=seconds))
     for one in presented:
@@ -94,7 +102,9 @@ def _run(chosen: list, output: Path, **options) -> list:
 
 def _print(one) -> None:
     for heading in one.tables:
-        table = Table(*heading.columns, title=heading.title, caption=heading.text, title_justify="left")
+        table = Table(title=heading.title, caption=heading.text, title_justify="left")
+        for column in heading.columns:
+            table.add_column(column, overflow="fold")  # on a narrow screen figures are broken, never cut
         for line in heading.rows:
             table.add_row(*line)
         console.print(table, "")

@@ -1,6 +1,7 @@
 """The command `fnode`: the only place that prints, exits, or sets global configuration."""
 
 import importlib
+import os
 import signal
 import sys
 from typing import Annotated
@@ -15,11 +16,14 @@ VERBS = ("listing", "simulate", "check", "differentiate", "learn", "predict", "s
 for verb in VERBS:  # each file adds its verb to the application; this order is the order of the help
     importlib.import_module(f"fnode.cli.{verb}")
 INTERRUPTED = 130
+FILE_WIDTH = 220  # of what goes into a file or another program: the widest table of the bench, uncut
 
 
 def main() -> None:
     """Run the command; every user's error is one line on stderr and exit code 2."""
     signal.signal(signal.SIGTERM, _interrupt)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = FILE_WIDTH
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except typer.TyperException as error:
