@@ -208,7 +208,7 @@ CORRECTIONS = (
         "factor 2 of the drive, integrator, precision and start differ between text and code; the file limit cuts "
         "off part of the grid",
         "as printed, with the other factor as an option",
-        "comes with the system `vehicle`",
+        "tests/test_scale.py; experiment `vehicle`",
     ),
     Correction(
         "labels",

@@ -34,6 +34,8 @@ class Tracking(AbstractExperiment):
         return [Heading("How soon a training is as good as it gets", text, columns, tuple(rows))]
 
     def figures(self, results):
+        from matplotlib.ticker import LogLocator
+
         figure, axes = panels(1, 1, height=3.6)
         one = axes[0, 0]
         for cell, result in over_seeds(results):
@@ -42,7 +44,9 @@ class Tracking(AbstractExperiment):
             low, high = errors.min(axis=0), errors.max(axis=0)
             one.fill_between(seconds, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
             one.step(seconds, np.median(errors, axis=0), where="post", color=colour, label=label(cell))
-        one.set_xscale("log")
+        one.set_xscale("log", subs=())
+        one.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # plain seconds do not overlap, however short the axis
+        one.xaxis.set_major_formatter("{x:g}")
         one.set_yscale("log")
         one.set_xlabel("training time of one seed (s)")
         one.set_ylabel("mean squared error, test part (m², m²/s²)")
