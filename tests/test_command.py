@@ -171,7 +171,7 @@ def test_inputs_reach_the_network_and_the_rollout(command, tmp_path, monkeypatch
 
 def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
     """SIGKILL in the middle of training, then --resume: the model of an uninterrupted run."""
-    words = ["learn", "mass_spring_damper", "--recipe", "paper", "--set", "epochs=600", "--set", "width=32", "-o"]
+    words = ["learn", "mass_spring_damper", "--recipe", "paper", "--set", "epochs=250", "--set", "width=32", "-o"]
     environment = {**os.environ, "FNODE_CHECKPOINT_SECONDS": "0"}
     start = [sys.executable, "-c", "from fnode.cli import main; main()", *words]
     whole = subprocess.Popen([*start, str(tmp_path / "whole")], env=environment)

@@ -43,7 +43,7 @@ def oracle(ts, y, truth, order):
     for m in (2, 3, 4, 5):
         problem = Problem(ts, y - np.mean(y), max(100, len(ts) // 8), m)
         rows = problem.basis.rows((ts - ts[0]) / problem.step, order).matrix
-        for cutoff in np.geomspace(0.05, 4.0, 24):
+        for cutoff in np.geomspace(0.05, 4.0, 16):
             if (solution := problem.solve(cutoff)) is not None:
                 errors.append(relative(rows @ solution.coefficients / problem.step**order, truth))
     return min(errors)
@@ -81,10 +81,10 @@ def test_standard_deviations_are_calibrated_up_to_one_percent_of_noise(channels,
     for ts, q, v, a in channels:
         signal = v if order == 1 else q
         for noise in (0.001, 0.01):
-            ys = signal[:, None] + noise * np.std(signal) * rng.normal(size=(len(ts), 2))
-            found = AUTO(ts, ys, order=order)
+            y = signal + noise * np.std(signal) * rng.normal(size=len(ts))
+            found = AUTO(ts, y[:, None], order=order)
             assert found.variance is not None
-            spreads.extend(np.sqrt(np.mean((found.value - a[:, None]) ** 2 / found.variance, axis=0)))
+            spreads.append(np.sqrt(np.mean((found.value[:, 0] - a) ** 2 / found.variance[:, 0])))
     assert 0.8 < np.median(spreads) < 1.25
 
 
