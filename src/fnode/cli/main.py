@@ -1,9 +1,11 @@
 """The command `fnode`: the only place that prints, exits, or sets global configuration."""
 
+import _thread
 import importlib
 import os
 import signal
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -16,12 +18,14 @@ VERBS = ("listing", "simulate", "check", "differentiate", "learn", "predict", "s
 for verb in VERBS:  # each file adds its verb to the application; this order is the order of the help
     importlib.import_module(f"fnode.cli.{verb}")
 INTERRUPTED = 130
+AGAIN_SECONDS = 0.05  # after which an interrupt that was lost comes again
 FILE_WIDTH = 220  # of what goes into a file or another program: the widest table of the bench, uncut
 
 
 def main() -> None:
     """Run the command; every user's error is one line on stderr and exit code 2."""
     signal.signal(signal.SIGTERM, _interrupt)
+    sys.unraisablehook = _not_lost
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = FILE_WIDTH
     try:
@@ -42,6 +46,16 @@ def main() -> None:
 def _interrupt(*_) -> None:
     """SIGTERM acts as Ctrl-C, also where the shell has made SIGINT ineffective."""
     raise KeyboardInterrupt
+
+
+def _not_lost(unraisable) -> None:
+    """An interrupt that met a finaliser or a callback of the garbage collector, where Python drops it, comes again."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        again = threading.Timer(AGAIN_SECONDS, _thread.interrupt_main, (signal.SIGTERM,))
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _complain(line: str) -> int:
