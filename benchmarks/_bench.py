@@ -1,10 +1,18 @@
 """What every benchmark shares: interleaved repeats, medians, a table or one JSON document."""
 
 import json
+import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
+
+
+def one_core() -> None:
+    """Keep this process on one core, where the system can: call it before JAX computes anything, whose threads then are
+    one too."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def interleaved(*workers: Callable[[], object], repeats: int = 7) -> list[float]:

@@ -2,16 +2,13 @@
 
     python benchmarks/baselines.py [--json]
 
-Seconds per epoch over the same 300 samples with the paper's networks, float32, one thread. Rows `..._equal_epochs` and
+Seconds per epoch over the same 300 samples with the paper's networks, float32, one core. Rows `..._equal_epochs` and
 `..._paper_epochs` set FNODE ("ours") beside another model ("peer") for as many epochs and for those the paper's tables
 print; `..._eager` set our training of a model beside the same model in eager PyTorch, microseconds per step at batch 1;
 `adjoint_...` set backpropagation through the steps of an MBD-NODE window beside diffrax's adjoints.
 """
 
-import os
-
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
-
+import math
 import statistics
 import sys
 import tempfile
@@ -19,12 +16,13 @@ import tempfile
 import equinox as eqx
 import jax
 import numpy as np
-from _bench import interleaved, result, show
+from _bench import interleaved, one_core, result, show
 
 from fnode.methods import METHODS
 from fnode.model import cast, untrained
 from fnode.preparation import labelled, prepare, resolved
 from fnode.training import Adam, fit
+from fnode.training.compilation import LONG
 
 try:
     import torch
@@ -38,9 +36,12 @@ WINDOW, PEER_STEPS, REPEATS, DT = 16, 60, 5, 0.01
 
 
 class Training:
-    """One of our models by its recipe; each call trains a few epochs and notes the seconds of one."""
+    """One of our models by its recipe; each call trains some epochs and notes the seconds of one.
 
-    def __init__(self, model: str, system: str, *, epochs: int = 1, **settings):
+    By default as many epochs as make a training long, so that it is compiled to run fast, as a real one is.
+    """
+
+    def __init__(self, model: str, system: str, *, epochs: int | None = None, **settings):
         config = resolved({"system": system, "model": model, **settings}, "paper", system)
         self.config, (prepared,), method = config, prepare(config), METHODS[model]
         known = labelled(prepared.recordings, prepared.labels, config.labels)
@@ -51,8 +52,7 @@ class Training:
         models = eqx.filter_vmap(lambda key: untrained(config, config.network, columns, key, known))(keys)
         self.arguments = (models, method.loss(config), cast(samples, "float32"), Adam())
         batch = self.count if config.training.batch == "all" else config.training.batch
-        # A whole training part per step makes an epoch one step: many of them are needed to see anything.
-        self.epochs = 200 * epochs if batch == self.count else epochs
+        self.epochs = epochs or math.ceil(LONG / math.ceil(self.count / batch))
         self.options = {"epochs": self.epochs, "batch": batch, "keys": keys}
         self.seconds: list[float] = []
 
@@ -70,18 +70,17 @@ class Training:
 
 
 def main():
+    one_core()
     torch.set_num_threads(1)
     jax.config.update("jax_enable_x64", True)
     # `fit` compiles anew on every call; its clock leaves that out, the cache spares the wait.
     jax.config.update("jax_compilation_cache_dir", tempfile.mkdtemp())
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    # Several epochs per call, as in a real training: entering the compiled loop is no part of an epoch.
-    fields = {system: Training("fnode", system, epochs=5) for system in (CHAIN, OSCILLATOR)}
-    baselines = {model: Training(model, COMPARED[model], epochs=5) for model in COMPARED if model != "lstm"}
-    baselines["lstm"] = Training("lstm", COMPARED["lstm"])  # an epoch lasts long enough by itself
-    window = {"windows": {"window": WINDOW}}
-    adjoints = {name: Training("mbd_node", CHAIN, windows={"window": WINDOW, "adjoint": name}) for name in ADJOINTS}
-    steps = Training("mbd_node", CHAIN, **window)
+    fields = {system: Training("fnode", system) for system in (CHAIN, OSCILLATOR)}
+    baselines = {model: Training(model, system) for model, system in COMPARED.items()}
+    through = {"model": "mbd_node", "system": CHAIN, "epochs": 1}  # through windows: all alike, and slow
+    adjoints = {name: Training(**through, windows={"window": WINDOW, "adjoint": name}) for name in ADJOINTS}
+    steps = Training(**through, windows={"window": WINDOW})
     peers = {"mbd_node": MBDNode(), "lstm": Recurrent()}
     workers = [*fields.values(), *baselines.values(), steps, *adjoints.values(), *peers.values()]
     for worker in workers:
